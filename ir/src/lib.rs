@@ -1,0 +1,1 @@
+//! What a program and a plan are.

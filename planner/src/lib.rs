@@ -1,0 +1,2 @@
+//! Module to plan.
+pub mod pack;

@@ -1,0 +1,1 @@
+//! Packing of buffers into one slab.
