@@ -1,0 +1,135 @@
+//! A plan: where every value of a module lies, as plain data.
+//!
+//! A plan names *defining* positions: those that get bytes of their own. What
+//! merely forwards (tuple, get-tuple-element, bitcast, the parameters and the
+//! result of a while, copy-done, ...) has the place of what it forwards. A plan
+//! may name such a position too; then it must agree.
+
+use crate::entity::{BufferId, InstrId, PrimaryMap};
+use crate::shape::ShapeIndex;
+use crate::units::{Alignment, Bytes, Offset};
+
+/// Version of the plan's text and JSON forms.
+pub const PLAN_VERSION: u32 = 1;
+
+/// What is put in one slab.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accounting {
+    /// Everything of a space shares one slab; temporaries may use an output's bytes before it is
+    /// written and a donated argument's after its last read.
+    Slab,
+    /// As XLA accounts: every argument, output and constant has bytes of its own, temporaries
+    /// share one heap.
+    Xla,
+}
+
+/// What a buffer is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BufferKind {
+    /// Bytes of an entry parameter.
+    Parameter {
+        /// Entry parameter number.
+        number: u32,
+        /// Part of the parameter.
+        index: ShapeIndex,
+        /// Whether an output takes these bytes or the caller gave them away.
+        donated: bool,
+    },
+    /// Read-only data of the program.
+    Constant,
+    /// Holds (part of) the entry computation's result and no parameter.
+    Output,
+    /// Everything else.
+    Temp,
+}
+
+/// A defining position.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PlanValue {
+    /// The instruction that defines it.
+    pub instr: InstrId,
+    /// Part of the instruction's shape.
+    pub index: ShapeIndex,
+}
+
+/// Half-open interval of program order, for display.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LiveInterval {
+    /// Number of the first instruction during which the bytes are in use.
+    pub start: u32,
+    /// One past the last.
+    pub end: u32,
+}
+
+/// One buffer: a place and the values that occupy it one after another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanBuffer {
+    /// Memory space.
+    pub space: u32,
+    /// Place in the slab of that space.
+    pub offset: Offset,
+    /// Bytes.
+    pub size: Bytes,
+    /// What it is for.
+    pub kind: BufferKind,
+    /// Its values: the must-alias class.
+    pub values: Vec<PlanValue>,
+    /// When its bytes are in use, disjoint and ascending.
+    pub live: Vec<LiveInterval>,
+}
+
+/// One memory space of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanSpace {
+    /// The `n` of `S(n)`.
+    pub space: u32,
+    /// Name for people.
+    pub name: String,
+    /// Bytes the target has.
+    pub capacity: Bytes,
+    /// Every offset is a multiple of this.
+    pub alignment: Alignment,
+    /// Bytes of the slab.
+    pub slab: Bytes,
+    /// No packing of these buffers can be smaller.
+    pub lower_bound: Bytes,
+    /// Whether `slab` is proved to be the least possible for these buffers.
+    pub optimal: bool,
+}
+
+/// A copy that planning inserted, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InsertedCopy {
+    /// The copy.
+    pub instr: InstrId,
+    /// Which two values would have needed the same bytes at the same time.
+    pub cause: String,
+}
+
+/// A complete plan of one module for one target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Name of the module.
+    pub module: String,
+    /// Digest of the printed module that the plan is for (after passes).
+    pub fingerprint: u64,
+    /// Name of the target.
+    pub target: String,
+    /// What shares a slab.
+    pub accounting: Accounting,
+    /// How the order was found: `keep` or `memory`.
+    pub schedule: String,
+    /// Memory spaces, by number.
+    pub spaces: Vec<PlanSpace>,
+    /// Buffers, by space and offset.
+    pub buffers: PrimaryMap<BufferId, PlanBuffer>,
+    /// Copies that planning inserted.
+    pub copies: Vec<InsertedCopy>,
+}
+
+impl Plan {
+    /// The space with this number.
+    pub fn space(&self, space: u32) -> Option<&PlanSpace> {
+        self.spaces.iter().find(|s| s.space == space)
+    }
+}
