@@ -1,0 +1,226 @@
+//! Which bytes are taken when: a segment tree over sections, whose nodes hold merged byte ranges.
+//!
+//! A placed part covers O(log n) nodes entirely; it is noted there, and in the summary of every node it touches. What
+//! is taken during a stretch of sections is then the union of the summaries of the nodes that cover the stretch and of
+//! the covers of their ancestors. Tight packings leave few gaps, so the merged ranges stay few.
+
+use super::model::{Model, Part};
+
+/// Sorted, disjoint, non-touching byte ranges.
+type Ranges = Vec<(u64, u64)>;
+
+/// Bytes taken, by section.
+pub(super) struct Occupancy {
+    /// Leaves of the tree, a power of two.
+    leaves: usize,
+    /// By node: what is taken at some section under the node.
+    summary: Vec<Ranges>,
+    /// By node: what is taken at every section under the node, and not noted further up.
+    cover: Vec<Ranges>,
+    /// Scratch: nodes that bear on a query, with the distance of the part that asks.
+    lists: Vec<(u32, bool, u64, u64)>,
+}
+
+impl Occupancy {
+    pub(super) fn new(sections: u32) -> Self {
+        let leaves = (sections.max(1) as usize).next_power_of_two();
+        Self {
+            leaves,
+            summary: vec![Vec::new(); 2 * leaves],
+            cover: vec![Vec::new(); 2 * leaves],
+            lists: Vec::new(),
+        }
+    }
+
+    /// Marks the bytes of `unit` at `offset` as taken.
+    pub(super) fn insert(&mut self, model: &Model, unit: u32, offset: u64) {
+        for part in model.parts(unit) {
+            let range = (offset + part.delta, offset + part.delta + part.size);
+            let (mut low, mut high) = (
+                part.begin as usize + self.leaves,
+                part.end as usize + self.leaves,
+            );
+            let (first, last) = (low, high - 1);
+            while low < high {
+                if low & 1 == 1 {
+                    add(&mut self.cover[low], range);
+                    add(&mut self.summary[low], range);
+                    low += 1;
+                }
+                if high & 1 == 1 {
+                    high -= 1;
+                    add(&mut self.cover[high], range);
+                    add(&mut self.summary[high], range);
+                }
+                low >>= 1;
+                high >>= 1;
+            }
+            self.note_above(first, range);
+            self.note_above(last, range);
+        }
+    }
+
+    fn note_above(&mut self, leaf: usize, range: (u64, u64)) {
+        let mut node = leaf >> 1;
+        while node >= 1 {
+            if !add(&mut self.summary[node], range) {
+                // Already taken somewhere below this node, and so below every ancestor.
+                break;
+            }
+            node >>= 1;
+        }
+    }
+
+    /// The lowest permitted offset, at least `from`, at which `unit` meets nothing that was inserted.
+    pub(super) fn first_fit(&mut self, model: &Model, unit: u32, from: u64) -> u64 {
+        self.gather(model.parts(unit));
+        let residue = model.units[unit as usize].residue;
+        let mut offset = residue.at_least(from);
+        loop {
+            let free = self.push_up(offset);
+            if free == offset {
+                return offset;
+            }
+            offset = residue.at_least(free);
+        }
+    }
+
+    /// Moves `offset` up past everything that a unit there would meet.
+    fn push_up(&self, mut offset: u64) -> u64 {
+        let mut settled = 0;
+        let mut at = 0;
+        while settled < self.lists.len() {
+            let (node, is_cover, delta, size) = self.lists[at];
+            let list = if is_cover {
+                &self.cover[node as usize]
+            } else {
+                &self.summary[node as usize]
+            };
+            let start = offset + delta;
+            let index = list.partition_point(|range| range.1 <= start);
+            match list.get(index) {
+                Some(&(low, high)) if low < start + size => {
+                    offset = high - delta;
+                    settled = 0;
+                }
+                _ => settled += 1,
+            }
+            at = if at + 1 == self.lists.len() {
+                0
+            } else {
+                at + 1
+            };
+        }
+        offset
+    }
+
+    /// Bytes from `offset` up to the first one taken, or `u64::MAX` when there is none above. `offset` must be free for
+    /// the unit of the last query.
+    fn room(&self, offset: u64) -> u64 {
+        let mut room = u64::MAX;
+        for &(node, is_cover, delta, _) in &self.lists {
+            let list = if is_cover {
+                &self.cover[node as usize]
+            } else {
+                &self.summary[node as usize]
+            };
+            let start = offset + delta;
+            let index = list.partition_point(|range| range.1 <= start);
+            if let Some(&(low, _)) = list.get(index) {
+                room = room.min(low - start);
+            }
+        }
+        room
+    }
+
+    /// The offset whose gap leaves the least room above the unit; gaps end at `ceiling`.
+    pub(super) fn best_fit(&mut self, model: &Model, unit: u32, ceiling: u64) -> u64 {
+        let mut offset = self.first_fit(model, unit, 0);
+        let (mut best, mut least) = (offset, u64::MAX);
+        let residue = model.units[unit as usize].residue;
+        let height = model.units[unit as usize].height;
+        loop {
+            let room = self.room(offset);
+            if room == u64::MAX {
+                let is_better =
+                    least == u64::MAX || (offset + height <= ceiling && ceiling - offset < least);
+                return if is_better { offset } else { best };
+            }
+            if room < least {
+                (best, least) = (offset, room);
+            }
+            let mut next = residue.at_least(offset + room.max(1));
+            loop {
+                let free = self.push_up(next);
+                if free == next {
+                    break;
+                }
+                next = residue.at_least(free);
+            }
+            offset = next;
+        }
+    }
+
+    /// Collects the lists that bear on a unit of the given parts.
+    fn gather(&mut self, parts: &[Part]) {
+        self.lists.clear();
+        for part in parts {
+            let (mut low, mut high) = (
+                part.begin as usize + self.leaves,
+                part.end as usize + self.leaves,
+            );
+            let (first, last) = (low, high - 1);
+            while low < high {
+                if low & 1 == 1 {
+                    self.lists.push((low as u32, false, part.delta, part.size));
+                    low += 1;
+                }
+                if high & 1 == 1 {
+                    high -= 1;
+                    self.lists.push((high as u32, false, part.delta, part.size));
+                }
+                low >>= 1;
+                high >>= 1;
+            }
+            let (mut left, mut right) = (first >> 1, last >> 1);
+            while right >= 1 {
+                if left != right && left >= 1 && !self.cover[left].is_empty() {
+                    self.lists.push((left as u32, true, part.delta, part.size));
+                }
+                if !self.cover[right].is_empty() {
+                    self.lists.push((right as u32, true, part.delta, part.size));
+                }
+                left >>= 1;
+                right >>= 1;
+            }
+        }
+        let (summary, cover) = (&self.summary, &self.cover);
+        self.lists.retain(|&(node, is_cover, ..)| {
+            let list = if is_cover {
+                &cover[node as usize]
+            } else {
+                &summary[node as usize]
+            };
+            !list.is_empty()
+        });
+    }
+}
+
+/// Adds a range to a list; false when it was there already.
+fn add(list: &mut Ranges, (low, high): (u64, u64)) -> bool {
+    let first = list.partition_point(|range| range.1 < low);
+    let Some(&(other_low, other_high)) = list.get(first).filter(|range| range.0 <= high) else {
+        list.insert(first, (low, high));
+        return true;
+    };
+    if other_low <= low && high <= other_high {
+        return false;
+    }
+    let mut last = first + 1;
+    while last < list.len() && list[last].0 <= high {
+        last += 1;
+    }
+    list[first] = (low.min(other_low), high.max(list[last - 1].1));
+    list.drain(first + 1..last);
+    true
+}

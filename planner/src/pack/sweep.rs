@@ -1,0 +1,140 @@
+//! The fast judge: a sweep over time with the live byte ranges in a search tree. O(n log n).
+
+use super::model::Model;
+use super::problem::{Problem, ProblemError};
+use super::validate::{Invalid, check_each};
+use rustc_hash::FxHashSet;
+use smallvec::{SmallVec, smallvec};
+use std::collections::BTreeMap;
+
+/// What [`super::validate`] says, in near-linear time. Of several overlaps it may name another one.
+pub fn validate_fast(problem: &Problem, offsets: &[u64]) -> Result<u64, Invalid> {
+    problem.check()?;
+    let height = check_each(problem, offsets)?;
+    // Ties hold, so a model can be made and its units are where their first members are.
+    let model = Model::new(problem, &[])?;
+    let places = model.unit_offsets(offsets);
+    match first_overlap(problem, &model, |unit| Some(places[unit as usize])) {
+        Some((a, b)) => Err(Invalid::Overlap(a as usize, b as usize)),
+        None => Ok(height),
+    }
+}
+
+/// Refuses buffers that are fixed to overlapping bytes.
+pub(super) fn check_fixed(problem: &Problem, model: &Model) -> Result<(), ProblemError> {
+    match first_overlap(problem, model, |unit| model.units[unit as usize].fixed) {
+        Some((a, b)) => Err(ProblemError::FixedOverlap { a, b }),
+        None => Ok(()),
+    }
+}
+
+/// Two buffers in conflict, if there are any among the units that have a place.
+fn first_overlap(
+    problem: &Problem,
+    model: &Model,
+    place: impl Fn(u32) -> Option<u64>,
+) -> Option<(u32, u32)> {
+    let pairs = Pairs::new(problem, model);
+    // (section, is a start, first byte, end, unit)
+    let mut events: Vec<(u32, bool, u64, u64, u32)> = Vec::new();
+    for unit in 0..model.units.len() as u32 {
+        let Some(offset) = place(unit) else { continue };
+        for part in model.parts(unit) {
+            let (low, high) = (offset + part.delta, offset + part.delta + part.size);
+            events.push((part.begin, true, low, high, unit));
+            events.push((part.end, false, low, high, unit));
+        }
+    }
+    events.sort_unstable();
+    let mut live: BTreeMap<u64, (u64, SmallVec<[u32; 2]>)> = BTreeMap::new();
+    for (_, is_start, low, high, unit) in events {
+        if !is_start {
+            if let Some((_, owners)) = live.get_mut(&low) {
+                owners.retain(|it| *it != unit);
+                if owners.is_empty() {
+                    live.remove(&low);
+                }
+            }
+            continue;
+        }
+        if let Some((_, (_, owners))) = live
+            .range_mut(..high)
+            .next_back()
+            .filter(|(_, it)| it.0 > low)
+        {
+            // The parts of a unit are disjoint, so these two units have members that overlap.
+            for &owner in owners.iter() {
+                let conflict = pairs.conflict(model, (owner, place(owner)), (unit, place(unit)));
+                if conflict.is_some() {
+                    return conflict;
+                }
+            }
+            owners.push(unit);
+        } else {
+            live.insert(low, (high, smallvec![unit]));
+        }
+    }
+    None
+}
+
+/// Knows the buffers of units, and which of those may share.
+struct Pairs<'a> {
+    problem: &'a Problem,
+    allowed: FxHashSet<(u32, u32)>,
+    /// Buffers by unit.
+    members: Vec<(u32, u32)>,
+}
+
+impl<'a> Pairs<'a> {
+    fn new(problem: &'a Problem, model: &Model) -> Self {
+        let both = problem
+            .may_share
+            .iter()
+            .flat_map(|&(a, b)| [(a, b), (b, a)]);
+        let mut members: Vec<(u32, u32)> = (0..problem.buffers.len() as u32)
+            .map(|it| (model.place_of(it).0, it))
+            .collect();
+        members.sort_unstable();
+        Self {
+            problem,
+            allowed: both.collect(),
+            members,
+        }
+    }
+
+    fn of(&self, unit: u32) -> &[(u32, u32)] {
+        let first = self.members.partition_point(|it| it.0 < unit);
+        let last = self.members.partition_point(|it| it.0 <= unit);
+        &self.members[first..last]
+    }
+
+    /// Two buffers of the two placed units that overlap in time and bytes, and are not a pair in the same bytes.
+    fn conflict(
+        &self,
+        model: &Model,
+        a: (u32, Option<u64>),
+        b: (u32, Option<u64>),
+    ) -> Option<(u32, u32)> {
+        let (a_offset, b_offset) = (a.1?, b.1?);
+        for &(_, first) in self.of(a.0) {
+            for &(_, second) in self.of(b.0) {
+                let (x, y) = (
+                    &self.problem.buffers[first as usize],
+                    &self.problem.buffers[second as usize],
+                );
+                let (low, other) = (
+                    a_offset + model.place_of(first).1,
+                    b_offset + model.place_of(second).1,
+                );
+                let meet = low < other + y.size && other < low + x.size && x.overlaps_in_time(y);
+                if meet
+                    && !((low, x.size) == (other, y.size)
+                        && self.allowed.contains(&(first, second)))
+                {
+                    return Some((first, second));
+                }
+            }
+        }
+        None
+    }
+}
