@@ -77,7 +77,8 @@ fn every_packing_is_valid() {
             );
         }
         Ok(())
-    });
+    })
+    .budget_ms(1500);
 }
 
 #[test]
@@ -104,5 +105,6 @@ fn the_judges_agree() {
             "{problem:?} {offsets:?} {slow:?} {fast:?}"
         );
         Ok(())
-    });
+    })
+    .budget_ms(1500);
 }

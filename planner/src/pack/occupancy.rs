@@ -55,19 +55,23 @@ impl Occupancy {
                 low >>= 1;
                 high >>= 1;
             }
-            self.note_above(first, range);
-            self.note_above(last, range);
+            self.note_above(first, (first, last), range);
+            self.note_above(last, (first, last), range);
         }
     }
 
-    fn note_above(&mut self, leaf: usize, range: (u64, u64)) {
-        let mut node = leaf >> 1;
+    /// Adds a range to the summaries of those ancestors of a leaf that reach beyond the part's leaves.
+    fn note_above(&mut self, leaf: usize, part: (usize, usize), range: (u64, u64)) {
+        let (mut node, mut level) = (leaf >> 1, 1);
         while node >= 1 {
-            if !add(&mut self.summary[node], range) {
-                // Already taken somewhere below this node, and so below every ancestor.
+            let (first, last) = (node << level, (node << level) + (1 << level) - 1);
+            let is_inside = part.0 <= first && last <= part.1;
+            if !is_inside && !add(&mut self.summary[node], range) {
+                // Taken before somewhere below this node, and so below every ancestor.
                 break;
             }
             node >>= 1;
+            level += 1;
         }
     }
 
