@@ -11,6 +11,7 @@
 pub mod attr;
 mod element_type;
 pub mod entity;
+pub mod infer;
 pub mod instr;
 pub mod layout;
 pub mod module;
