@@ -5,6 +5,8 @@
 //! result of a while, copy-done, ...) has the place of what it forwards. A plan
 //! may name such a position too; then it must agree.
 
+use serde::{Deserialize, Serialize};
+
 use crate::entity::{BufferId, InstrId, PrimaryMap};
 use crate::shape::ShapeIndex;
 use crate::units::{Alignment, Bytes, Offset};
@@ -13,7 +15,8 @@ use crate::units::{Alignment, Bytes, Offset};
 pub const PLAN_VERSION: u32 = 1;
 
 /// What is put in one slab.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Accounting {
     /// Everything of a space shares one slab; temporaries may use an output's bytes before it is
     /// written and a donated argument's after its last read.
@@ -95,6 +98,41 @@ pub struct PlanSpace {
     pub lower_bound: Bytes,
     /// Whether `slab` is proved to be the least possible for these buffers.
     pub optimal: bool,
+    /// How the bytes divide.
+    pub stats: PlanStats,
+}
+
+/// How the bytes of one memory space divide. Sizes are sums of [`PlanBuffer::size`].
+///
+/// `argument + output - alias + constant + temp` is what XLA would need with an allocation each.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanStats {
+    /// Bytes of the temporaries: under [`Accounting::Xla`] the size of their heap, under
+    /// [`Accounting::Slab`] what the slab holds beyond arguments, outputs that are not arguments,
+    /// and constants (zero where temporaries fit in those).
+    #[serde(default, rename = "temp_bytes")]
+    pub temp: Bytes,
+    /// Bytes of the entry parameters.
+    #[serde(default, rename = "argument_bytes")]
+    pub argument: Bytes,
+    /// Bytes of the buffers that hold parts of the entry's result, donated parameters included.
+    #[serde(default, rename = "output_bytes")]
+    pub output: Bytes,
+    /// Bytes of the buffers that are both argument and output.
+    #[serde(default, rename = "alias_bytes")]
+    pub alias: Bytes,
+    /// Bytes of the constants.
+    #[serde(default, rename = "constant_bytes")]
+    pub constant: Bytes,
+    /// Bytes of the elements alone of what is live at the peak.
+    #[serde(default, rename = "logical_bytes_at_peak")]
+    pub logical_at_peak: Bytes,
+    /// Bytes with padding of what is live at the peak.
+    #[serde(default, rename = "padded_bytes_at_peak")]
+    pub padded_at_peak: Bytes,
+    /// Name of the instruction at which most bytes are live, without `%`; empty if there is none.
+    #[serde(default)]
+    pub peak_instruction: String,
 }
 
 /// A copy that planning inserted, and why.
