@@ -11,6 +11,7 @@
 pub mod attr;
 mod element_type;
 pub mod entity;
+pub mod graph;
 pub mod infer;
 pub mod instr;
 pub mod layout;
@@ -23,6 +24,7 @@ pub mod shape;
 pub mod strings;
 pub mod target;
 pub mod units;
+pub mod verify;
 
 pub use element_type::ElementType;
 pub use entity::{BufferId, CompId, EntityId, InstrId, PosId, PrimaryMap, SecondaryMap, ShapeId};

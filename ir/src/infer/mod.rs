@@ -189,7 +189,7 @@ impl ElementMatch {
         }
     }
 
-    fn accepts(self, a: ElementType, b: ElementType) -> bool {
+    pub(crate) fn accepts(self, a: ElementType, b: ElementType) -> bool {
         match self {
             ElementMatch::Any => true,
             ElementMatch::Exact => a == b,
@@ -232,7 +232,7 @@ fn array_text(array: ArrayShape) -> String {
 }
 
 /// Whether dimensions agree; an unbounded one agrees with any.
-fn same_dims(a: &[u64], b: &[u64]) -> bool {
+pub(crate) fn same_dims(a: &[u64], b: &[u64]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(&x, &y)| same_dim(x, y))
 }
 
