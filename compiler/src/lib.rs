@@ -1,1 +1,3 @@
 //! The driver.
+
+pub mod exec;

@@ -1,0 +1,212 @@
+//! What each operation computes, on dense arrays.
+//!
+//! A [`Kernel`] is prepared once from an instruction: attributes are decoded,
+//! shapes checked, loops chosen by element type. Running it allocates nothing.
+//! Arrays are in the dense host form: row-major, little-endian, one byte for
+//! `pred` and sub-byte elements, complex as (re, im).
+//!
+//! The semantics are XLA's: operation_semantics of its documentation, and its
+//! HLO evaluator where the documentation is silent.
+
+use std::fmt;
+
+use slabplan_ir::{ElementType, InstrId, Module, Opcode};
+
+mod prepare;
+
+mod complex;
+mod real;
+mod scalar;
+
+mod binary;
+mod compare;
+mod convert;
+mod elementwise;
+mod lanes;
+mod precision;
+mod stochastic;
+mod unary;
+
+mod bitcast;
+mod dynamic_slice;
+mod index;
+mod iota;
+mod movement;
+mod pad;
+mod strided;
+
+use prepare::Prepare;
+
+/// An array a kernel reads.
+#[derive(Clone, Copy, Debug)]
+pub struct ArrayRef<'a> {
+    /// Element type.
+    pub element_type: ElementType,
+    /// Dimension sizes, major to minor.
+    pub dims: &'a [u64],
+    /// Elements in the dense host form, at any alignment.
+    pub data: &'a [u8],
+}
+
+/// An array a kernel writes.
+#[derive(Debug)]
+pub struct ArrayMut<'a> {
+    /// Element type.
+    pub element_type: ElementType,
+    /// Dimension sizes, major to minor.
+    pub dims: &'a [u64],
+    /// Elements in the dense host form, at any alignment; every one is written.
+    pub data: &'a mut [u8],
+}
+
+/// An instruction that can't be executed, or a call of a kernel with other arrays than it was prepared for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KernelError {
+    /// The instruction is malformed, or of a kind the executor does not implement.
+    #[error("{opcode} `{name}`: {message}")]
+    Instruction {
+        /// Its name.
+        name: String,
+        /// Its operation.
+        opcode: Opcode,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The arrays given do not match the instruction's shapes.
+    #[error("{what} {index} of {opcode} has {given} bytes where {expected} are expected")]
+    Array {
+        /// The kernel's operation.
+        opcode: Opcode,
+        /// `operand`, `result` or `scratch`.
+        what: &'static str,
+        /// Which one.
+        index: usize,
+        /// Bytes given; the number of arrays where that is wrong.
+        given: usize,
+        /// Bytes expected.
+        expected: usize,
+    },
+}
+
+/// What a prepared operation does.
+trait Run: fmt::Debug + Send + Sync {
+    /// Bytes of scratch it needs.
+    fn scratch_bytes(&self) -> usize {
+        0
+    }
+    /// Computes the results. Arrays and scratch are of the sizes the kernel was prepared for.
+    fn run(&self, operands: &[ArrayRef<'_>], results: &mut [ArrayMut<'_>], scratch: &mut [u8]);
+}
+
+/// An instruction ready to run.
+#[derive(Debug)]
+pub struct Kernel {
+    opcode: Opcode,
+    operand_bytes: Vec<usize>,
+    result_bytes: Vec<usize>,
+    scratch_bytes: usize,
+    run: Box<dyn Run>,
+}
+
+impl Kernel {
+    /// Decodes an instruction of `module` whose operands are arrays and whose result is an array
+    /// or a flat tuple of arrays. O(rank), but for embedded computations: O(their instructions).
+    pub fn prepare(module: &Module, instr: InstrId) -> Result<Self, KernelError> {
+        let p = Prepare::new(module, instr);
+        let bytes = |shapes: Vec<&slabplan_ir::ArrayShape>| {
+            shapes
+                .into_iter()
+                .map(|s| Ok(p.element_count(s)? * scalar::width(s.element_type)))
+                .collect::<Result<Vec<_>, KernelError>>()
+        };
+        let run = prepare_run(&p)?;
+        Ok(Self {
+            opcode: p.instr.opcode,
+            operand_bytes: bytes(p.operands()?)?,
+            result_bytes: bytes(p.results()?)?,
+            scratch_bytes: run.scratch_bytes(),
+            run,
+        })
+    }
+
+    /// Bytes of scratch that [`run`](Self::run) needs, at any alignment.
+    pub fn scratch_bytes(&self) -> usize {
+        self.scratch_bytes
+    }
+
+    /// Computes the results from the operands; allocates nothing.
+    ///
+    /// `scratch` is overwritten. Errors if the arrays' sizes are not those of the instruction.
+    pub fn run(
+        &self,
+        operands: &[ArrayRef<'_>],
+        results: &mut [ArrayMut<'_>],
+        scratch: &mut [u8],
+    ) -> Result<(), KernelError> {
+        let given = operands.iter().map(|a| a.data.len());
+        self.check("operand", given, &self.operand_bytes)?;
+        let given = results.iter().map(|a| a.data.len());
+        self.check("result", given, &self.result_bytes)?;
+        let given = scratch.len();
+        let Some(scratch) = scratch.get_mut(..self.scratch_bytes) else {
+            return Err(KernelError::Array {
+                opcode: self.opcode,
+                what: "scratch",
+                index: 0,
+                given,
+                expected: self.scratch_bytes,
+            });
+        };
+        self.run.run(operands, results, scratch);
+        Ok(())
+    }
+
+    fn check(
+        &self,
+        what: &'static str,
+        given: impl ExactSizeIterator<Item = usize>,
+        expected: &[usize],
+    ) -> Result<(), KernelError> {
+        let error = |index, given, expected| {
+            Err(KernelError::Array {
+                opcode: self.opcode,
+                what,
+                index,
+                given,
+                expected,
+            })
+        };
+        if given.len() != expected.len() {
+            return error(expected.len(), given.len(), expected.len());
+        }
+        for (index, (given, &expected)) in given.zip(expected).enumerate() {
+            if given != expected {
+                return error(index, given, expected);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The table of operations.
+fn prepare_run(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+    use Opcode as O;
+    if let Some(kernel) = elementwise::prepare(p)? {
+        return Ok(kernel);
+    }
+    match p.instr.opcode {
+        O::Broadcast
+        | O::Transpose
+        | O::Reverse
+        | O::Slice
+        | O::Concatenate
+        | O::Reshape
+        | O::Copy => movement::prepare(p),
+        O::Bitcast => bitcast::prepare_bitcast(p),
+        O::BitcastConvert => bitcast::prepare_bitcast_convert(p),
+        O::DynamicSlice | O::DynamicUpdateSlice => dynamic_slice::prepare(p),
+        O::Iota => iota::prepare(p),
+        O::Pad => pad::prepare(p),
+        _ => Err(p.error("is not implemented by the executor".into())),
+    }
+}

@@ -1,0 +1,3 @@
+//! Running a planned program on its slabs.
+
+pub mod kernels;
