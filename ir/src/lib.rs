@@ -15,7 +15,9 @@ pub mod graph;
 pub mod infer;
 pub mod instr;
 pub mod layout;
+pub mod literal;
 pub mod module;
+pub mod number;
 pub mod opcode;
 pub mod padding;
 pub mod plan;
@@ -23,6 +25,7 @@ pub mod position;
 pub mod shape;
 pub mod strings;
 pub mod target;
+pub mod text;
 pub mod units;
 pub mod verify;
 

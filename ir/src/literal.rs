@@ -1,0 +1,416 @@
+//! Literals: the text between the parentheses of `constant(...)`, and its bytes.
+//!
+//! Bytes are in the dense host form: row-major logical order, little-endian,
+//! one byte an element for `pred` and for types narrower than a byte.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use crate::ElementType;
+use crate::entity::ShapeId;
+use crate::number;
+use crate::shape::{ArrayShape, Shape, ShapePool};
+use crate::text::cursor::{Cursor, Quotes};
+use crate::text::diagnostic::{Fault, Rule};
+
+/// What is wrong with a literal.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct LiteralError {
+    /// Bytes of the literal's text that are wrong.
+    pub span: Range<usize>,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// The arrays of a literal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Literal {
+    /// Dense bytes of every array of the shape, in preorder; absent where the text is elided.
+    pub arrays: Vec<Option<Vec<u8>>>,
+}
+
+/// Checks that `text` is a literal of `shape`, without storing its bytes. Linear in the text.
+pub fn validate(shapes: &ShapePool, shape: ShapeId, text: &str) -> Result<(), LiteralError> {
+    Reader::new(text, None).whole(shapes, shape)
+}
+
+/// The bytes of `text`, a literal of `shape`. Linear in the text.
+pub fn decode(shapes: &ShapePool, shape: ShapeId, text: &str) -> Result<Literal, LiteralError> {
+    let mut reader = Reader::new(text, Some(Vec::new()));
+    reader.whole(shapes, shape)?;
+    Ok(Literal {
+        arrays: reader.arrays,
+    })
+}
+
+/// Whether a part of the literal was left out as `{...}`.
+pub fn is_elided(text: &str) -> bool {
+    text.contains("...")
+}
+
+/// The text of a literal of `shape`, which [`decode`] gives back bit by bit.
+///
+/// # Panics
+/// If the arrays are not those of `shape`.
+pub fn encode(shapes: &ShapePool, shape: ShapeId, literal: &Literal) -> String {
+    let mut out = String::new();
+    let mut arrays = literal.arrays.iter();
+    encode_part(shapes, shape, &mut arrays, &mut out);
+    out
+}
+
+/// Reads one literal.
+struct Reader<'t> {
+    cursor: Cursor<'t>,
+    /// Bytes of the array being read, if they are wanted.
+    bytes: Option<Vec<u8>>,
+    arrays: Vec<Option<Vec<u8>>>,
+}
+
+impl<'t> Reader<'t> {
+    fn new(text: &'t str, bytes: Option<Vec<u8>>) -> Self {
+        Self {
+            cursor: Cursor::new(text),
+            bytes,
+            arrays: Vec::new(),
+        }
+    }
+
+    fn whole(&mut self, shapes: &ShapePool, shape: ShapeId) -> Result<(), LiteralError> {
+        self.part(shapes, shape)
+            .and_then(|()| {
+                self.cursor.skip_space();
+                if self.cursor.at_end() {
+                    Ok(())
+                } else {
+                    Err(self.cursor.unexpected("the end of the literal"))
+                }
+            })
+            .map_err(|fault| {
+                let diagnostic = fault.into_diagnostic();
+                LiteralError {
+                    span: diagnostic.span,
+                    message: diagnostic.message,
+                }
+            })
+    }
+
+    /// The part of a literal that has shape `shape`.
+    fn part(&mut self, shapes: &ShapePool, shape: ShapeId) -> Rule<()> {
+        match shapes.get(shape) {
+            Shape::Array(array) => self.array(array),
+            Shape::Tuple(elements) => {
+                self.cursor.expect(b'(', "`(` before a tuple's elements")?;
+                for (i, &element) in elements.iter().enumerate() {
+                    if i > 0 {
+                        self.cursor.expect(b',', "`,` between a tuple's elements")?;
+                    }
+                    self.part(shapes, element)?;
+                }
+                self.cursor.expect(b')', "`)` after a tuple's elements")
+            }
+            Shape::Token | Shape::Opaque | Shape::Buffer(_) => {
+                let at = self.cursor.pos();
+                Err(Fault::new(
+                    at..self.cursor.text().len(),
+                    "only arrays and tuples have literals",
+                ))
+            }
+        }
+    }
+
+    fn array(&mut self, array: &ArrayShape) -> Rule<()> {
+        if self.elided() {
+            self.arrays.push(None);
+            return Ok(());
+        }
+        if array.rank() == 0 {
+            self.element(array.element_type)?;
+        } else {
+            self.dimension(array, 0)?;
+        }
+        if let Some(bytes) = &mut self.bytes {
+            self.arrays.push(Some(std::mem::take(bytes)));
+        }
+        Ok(())
+    }
+
+    /// Whether `{...}` stands here; moves over it.
+    fn elided(&mut self) -> bool {
+        let mut probe = self.cursor.clone();
+        let found = probe.eat(b'{') && probe.eat_str("...") && probe.eat(b'}');
+        if found {
+            self.cursor = probe;
+        }
+        found
+    }
+
+    /// The elements of dimension `dim` in braces.
+    fn dimension(&mut self, array: &ArrayShape, dim: usize) -> Rule<()> {
+        self.cursor.skip_space();
+        let start = self.cursor.pos();
+        self.cursor
+            .expect(b'{', "`{` before the elements of a dimension")?;
+        let mut count = 0;
+        loop {
+            while self.cursor.eat(b',') {}
+            if self.cursor.eat(b'}') {
+                break;
+            }
+            if count == array.dims[dim] {
+                return Err(self.wrong_count(start, array, dim, "more"));
+            }
+            if dim + 1 == array.rank() {
+                self.element(array.element_type)?;
+            } else {
+                self.dimension(array, dim + 1)?;
+            }
+            count += 1;
+        }
+        if count < array.dims[dim] {
+            return Err(self.wrong_count(start, array, dim, "fewer"));
+        }
+        Ok(())
+    }
+
+    fn wrong_count(&self, start: usize, array: &ArrayShape, dim: usize, how: &str) -> Fault {
+        Fault::new(
+            start..self.cursor.pos(),
+            format!(
+                "{how} than {} elements in dimension {dim} of the literal",
+                array.dims[dim]
+            ),
+        )
+    }
+
+    /// One element, appended to the bytes.
+    fn element(&mut self, ty: ElementType) -> Rule<()> {
+        if ty.is_complex() {
+            let part = if ty == ElementType::C64 {
+                ElementType::F32
+            } else {
+                ElementType::F64
+            };
+            self.cursor.expect(b'(', "`(` before a complex number")?;
+            self.element(part)?;
+            self.cursor.expect(b',', "`,` in a complex number")?;
+            self.element(part)?;
+            return self.cursor.expect(b')', "`)` after a complex number");
+        }
+        let span = self.number_span()?;
+        let bits = number_bits(self.cursor.slice(span.clone()), ty)
+            .map_err(|message| Fault::new(span, message))?;
+        if let Some(bytes) = &mut self.bytes {
+            let width = ty.byte_width() as usize;
+            bytes.extend_from_slice(&bits.to_le_bytes()[..width]);
+        }
+        Ok(())
+    }
+
+    /// A number or a word, `nan(0x1)` as a whole.
+    fn number_span(&mut self) -> Rule<Range<usize>> {
+        self.cursor.skip_space();
+        let start = self.cursor.pos();
+        while matches!(
+            self.cursor.peek(),
+            b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'.' | b'-' | b'+'
+        ) {
+            self.cursor.bump();
+        }
+        if self.cursor.pos() == start {
+            return Err(self.cursor.unexpected("a number"));
+        }
+        if self.cursor.peek() == b'(' {
+            self.cursor.balanced(Quotes::Both, "NaN payload")?;
+        }
+        Ok(start..self.cursor.pos())
+    }
+}
+
+/// The bits of one number of type `ty`, which is not complex.
+fn number_bits(text: &str, ty: ElementType) -> Result<u64, String> {
+    if ty == ElementType::Pred {
+        return match text {
+            "true" | "1" => Ok(1),
+            "false" | "0" => Ok(0),
+            _ => Err(format!("`{text}` is not a value of pred")),
+        };
+    }
+    if ty.is_integer() {
+        return integer_bits(text, ty);
+    }
+    float_bits(text, ty)
+}
+
+fn integer_bits(text: &str, ty: ElementType) -> Result<u64, String> {
+    let value = match text {
+        "true" => 1,
+        "false" => 0,
+        _ => text
+            .parse::<i128>()
+            .map_err(|_| format!("`{text}` is not an integer"))?,
+    };
+    let bits = ty.bits();
+    let (low, high) = if ty.is_signed_integer() {
+        (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1)
+    } else {
+        (0, (1i128 << bits) - 1)
+    };
+    if value < low || high < value {
+        return Err(format!(
+            "{text} is out of the range of {ty}, {low} to {high}"
+        ));
+    }
+    Ok(value as u64)
+}
+
+fn float_bits(text: &str, ty: ElementType) -> Result<u64, String> {
+    let (negative, magnitude) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    if let Some(payload) = magnitude.strip_prefix("nan") {
+        return nan_bits(payload, negative, ty);
+    }
+    let value = match magnitude {
+        "inf" => f64::INFINITY,
+        "true" => 1.0,
+        "false" => 0.0,
+        _ if magnitude.starts_with(|c: char| c.is_ascii_digit() || c == '.') => magnitude
+            .parse::<f64>()
+            .map_err(|_| format!("`{text}` is not a number"))?,
+        _ => return Err(format!("`{text}` is not a number")),
+    };
+    let value = if negative { -value } else { value };
+    let bits = number::encode_float(ty, value);
+    let decoded = number::decode_float(ty, bits);
+    // XLA takes what rounds to the largest number, and an infinity written as one.
+    if !decoded.is_finite() && magnitude != "inf" {
+        return Err(format!("{text} is out of the range of {ty}"));
+    }
+    Ok(bits)
+}
+
+/// NaN with an optional payload `(0x...)`.
+fn nan_bits(payload: &str, negative: bool, ty: ElementType) -> Result<u64, String> {
+    let nan = number::encode_float(ty, if negative { -f64::NAN } else { f64::NAN });
+    if payload.is_empty() {
+        return Ok(nan);
+    }
+    let digits = payload
+        .strip_prefix("(0x")
+        .and_then(|p| p.strip_suffix(')'))
+        .ok_or_else(|| format!("`{payload}` is not a NaN payload like `(0x1)`"))?;
+    let value = u64::from_str_radix(digits, 16)
+        .map_err(|_| format!("`{payload}` is not a NaN payload like `(0x1)`"))?;
+    let mantissa = number::mantissa_bits(ty);
+    let mask = (1u64 << mantissa) - 1;
+    if value == 0 || mask < value {
+        return Err(format!(
+            "NaN payload {value:#x} does not fit the {mantissa} mantissa bits of {ty}"
+        ));
+    }
+    Ok(nan & !mask | value)
+}
+
+fn encode_part<'a>(
+    shapes: &ShapePool,
+    shape: ShapeId,
+    arrays: &mut impl Iterator<Item = &'a Option<Vec<u8>>>,
+    out: &mut String,
+) {
+    match shapes.get(shape) {
+        Shape::Tuple(elements) => {
+            out.push('(');
+            for (i, &element) in elements.iter().enumerate() {
+                if i > 0 {
+                    out.push_str(", ");
+                }
+                encode_part(shapes, element, arrays, out);
+            }
+            out.push(')');
+        }
+        Shape::Array(array) => match arrays.next().expect("an entry for every array") {
+            None => out.push_str("{...}"),
+            Some(bytes) => {
+                let mut elements = bytes.chunks_exact(array.element_type.byte_width() as usize);
+                encode_dimension(array, 0, &mut elements, out);
+            }
+        },
+        Shape::Token | Shape::Opaque | Shape::Buffer(_) => {}
+    }
+}
+
+fn encode_dimension<'a>(
+    array: &ArrayShape,
+    dim: usize,
+    elements: &mut impl Iterator<Item = &'a [u8]>,
+    out: &mut String,
+) {
+    if dim == array.rank() {
+        let element = elements.next().expect("bytes of every element");
+        return encode_element(array.element_type, element, out);
+    }
+    out.push('{');
+    for i in 0..array.dims[dim] {
+        if i > 0 {
+            out.push_str(", ");
+        }
+        encode_dimension(array, dim + 1, elements, out);
+    }
+    out.push('}');
+}
+
+fn encode_element(ty: ElementType, bytes: &[u8], out: &mut String) {
+    if ty.is_complex() {
+        let (part, half) = if ty == ElementType::C64 {
+            (ElementType::F32, 4)
+        } else {
+            (ElementType::F64, 8)
+        };
+        out.push('(');
+        encode_element(part, &bytes[..half], out);
+        out.push_str(", ");
+        encode_element(part, &bytes[half..], out);
+        out.push(')');
+        return;
+    }
+    let bits = number::read_bits(bytes);
+    if ty.is_float() {
+        return encode_float(ty, bits, out);
+    }
+    let text = if ty == ElementType::Pred {
+        (bits != 0).to_string()
+    } else if ty.is_signed_integer() {
+        let unused = 64 - ty.bits();
+        (((bits << unused) as i64) >> unused).to_string()
+    } else {
+        let unused = 64 - ty.bits();
+        (bits << unused >> unused).to_string()
+    };
+    out.push_str(&text);
+}
+
+fn encode_float(ty: ElementType, bits: u64, out: &mut String) {
+    let value = number::decode_float(ty, bits);
+    if value.is_nan() {
+        let negative = ty != ElementType::F8e8m0fnu && bits >> number::magnitude_bits(ty) & 1 == 1;
+        if negative {
+            out.push('-');
+        }
+        out.push_str("nan");
+        let plain = number::encode_float(ty, if negative { -f64::NAN } else { f64::NAN });
+        if plain != bits {
+            let payload = bits & ((1 << number::mantissa_bits(ty)) - 1);
+            write!(out, "(0x{payload:x})").expect("strings take any text");
+        }
+        return;
+    }
+    let text = match ty {
+        // The shortest text that reads back as the same number of the type itself.
+        ElementType::F32 => format!("{:?}", f32::from_bits(bits as u32)),
+        _ => format!("{value:?}"),
+    };
+    out.push_str(text.strip_suffix(".0").unwrap_or(&text));
+}

@@ -1,0 +1,334 @@
+//! Computations: their head, their instructions and their result.
+
+use std::ops::Range;
+
+use super::diagnostic::{Fault, Rule};
+use super::parser::{MAX_DEPTH, Parser, Table};
+use crate::entity::{CompId, InstrId, ShapeId};
+use crate::instr::Payload;
+use crate::module::Computation;
+use crate::strings::Str;
+
+/// What is known of a computation while its instructions are parsed.
+pub(super) struct Body {
+    pub(super) id: CompId,
+    pub(super) instrs: Vec<InstrId>,
+    root: Option<InstrId>,
+    /// Whether an instruction of it, or of a computation inside it, has an error.
+    failed: bool,
+}
+
+impl Body {
+    pub(super) fn new(id: CompId) -> Self {
+        Self {
+            id,
+            instrs: Vec::new(),
+            root: None,
+            failed: false,
+        }
+    }
+}
+
+/// `(params) -> result` in front of a computation's body.
+struct Signature {
+    result: ShapeId,
+    span: Range<usize>,
+}
+
+impl Parser<'_> {
+    /// `[ENTRY] name [(params) -> shape] { instructions } [, execution_thread="t"]`.
+    pub(super) fn computation(&mut self) -> Rule<()> {
+        self.cursor.skip_space();
+        let start = self.cursor.pos();
+        let is_entry = self.cursor.eat_word("ENTRY");
+        if is_entry && self.entry.is_some() {
+            return Err(
+                Fault::new(start..start + "ENTRY".len(), "a second entry computation")
+                    .label("only one computation may be ENTRY"),
+            );
+        }
+        let name = self.cursor.name("a computation's name")?;
+        let text = self.cursor.slice(name.clone());
+        if self.computations.contains_key(text) {
+            return Err(Fault::new(
+                name,
+                format!("a computation named `{text}` is already defined"),
+            )
+            .label("defined again"));
+        }
+        // Until it is whole, uses of it are errors that were reported already.
+        self.computations.insert(text, None);
+        let signature = self.signature()?;
+        self.cursor.expect(b'{', "`{` before the instructions")?;
+        let name_str = self.str(name);
+        let comp = self.body(name_str, signature)?;
+        if let Some(comp) = comp {
+            self.computations.insert(text, Some(comp));
+            if is_entry {
+                self.entry = Some(comp);
+            }
+        } else if is_entry {
+            // Any id: the module is not returned.
+            self.entry = Some(crate::entity::EntityId::from_index(0));
+        }
+        self.execution_thread(comp)
+    }
+
+    /// An inline computation after its opening brace.
+    pub(super) fn inline_computation(&mut self) -> Rule<Option<CompId>> {
+        if self.depth == MAX_DEPTH {
+            let at = self.cursor.pos();
+            return Err(Fault::new(
+                at - 1..at,
+                format!("inline computations nest deeper than {MAX_DEPTH}"),
+            ));
+        }
+        self.depth += 1;
+        let outer = std::mem::take(&mut self.scope);
+        let name = self.unique_computation_name("_");
+        let result = name.and_then(|name| self.body(name, None));
+        self.scope = outer;
+        self.depth -= 1;
+        result
+    }
+
+    fn signature(&mut self) -> Rule<Option<Signature>> {
+        self.cursor.skip_space();
+        let start = self.cursor.pos();
+        if !self.cursor.eat(b'(') {
+            return Ok(None);
+        }
+        if !self.cursor.eat(b')') {
+            loop {
+                self.cursor.name("a parameter's name")?;
+                self.cursor.expect(b':', "`:` after a parameter's name")?;
+                self.shape()?;
+                if !self.cursor.eat(b',') {
+                    break;
+                }
+            }
+            self.cursor.expect(b')', "`,` or `)` after a parameter")?;
+        }
+        if !self.cursor.eat_str("->") {
+            return Err(self.cursor.unexpected("`->` and the result's shape"));
+        }
+        let result = self.shape()?;
+        Ok(Some(Signature {
+            result,
+            span: start..self.cursor.pos(),
+        }))
+    }
+
+    /// Instructions up to and with the closing brace. Absent if one of them has an error.
+    fn body(&mut self, name: Str, signature: Option<Signature>) -> Rule<Option<CompId>> {
+        let id = self.module.computations.push(Computation {
+            name,
+            instrs: Vec::new(),
+            params: Vec::new(),
+            root: crate::entity::EntityId::from_index(0),
+            execution_thread: None,
+            has_signature: signature.is_some(),
+        });
+        reset(&mut self.scope);
+        let mut body = Body::new(id);
+        let open = self.cursor.pos() - 1;
+        loop {
+            self.cursor.skip_space();
+            if self.cursor.eat(b'}') {
+                break;
+            }
+            if self.cursor.at_end() {
+                return Err(self
+                    .cursor
+                    .unexpected("an instruction or `}`")
+                    .label("the computation is not closed"));
+            }
+            let start = self.cursor.pos();
+            if let Err(error) = self.instruction(&mut body) {
+                self.report(error);
+                self.recover_at_instruction(start);
+                body.failed = true;
+                if self.gave_up() {
+                    return Ok(None);
+                }
+            }
+        }
+        if body.failed {
+            return Ok(None);
+        }
+        let span = open..open + 1;
+        self.close(body, signature, span).map(Some)
+    }
+
+    /// `[ROOT] name = ...`
+    fn instruction(&mut self, body: &mut Body) -> Rule<()> {
+        self.cursor.skip_space();
+        let start = self.cursor.pos();
+        let is_root = self.cursor.eat_word("ROOT");
+        if is_root && body.root.is_some() {
+            return Err(
+                Fault::new(start..start + "ROOT".len(), "a second ROOT instruction")
+                    .label("a computation has one result"),
+            );
+        }
+        let name = self.cursor.name("an instruction's name")?;
+        let text = self.cursor.slice(name.clone());
+        self.cursor
+            .expect(b'=', "`=` after an instruction's name")?;
+        if self.scope.insert(text, None).is_some() {
+            return Err(Fault::new(
+                name,
+                format!("an instruction named `{text}` is already defined in this computation"),
+            )
+            .label("defined again"));
+        }
+        let name_str = self.str(name);
+        match self.instruction_rhs(body, name_str)? {
+            Some(id) => {
+                self.scope.insert(text, Some(id));
+                if is_root {
+                    body.root = Some(id);
+                }
+            }
+            None => body.failed = true,
+        }
+        Ok(())
+    }
+
+    /// Checks and stores a computation whose instructions are all good.
+    fn close(
+        &mut self,
+        body: Body,
+        signature: Option<Signature>,
+        span: Range<usize>,
+    ) -> Rule<CompId> {
+        let Some(&last) = body.instrs.last() else {
+            return Err(
+                Fault::new(span, "a computation without instructions").label("has no result")
+            );
+        };
+        let root = body.root.unwrap_or(last);
+        let params = self.parameters(&body)?;
+        if let Some(signature) = signature {
+            let shape = self.module.instrs[root].shape;
+            if !self.module.shapes.compatible(signature.result, shape) {
+                let shapes = &self.module.shapes;
+                return Err(Fault::new(
+                    signature.span,
+                    format!(
+                        "the signature's result {} differs from the root `{}`, which is {}",
+                        shapes.display_without_layout(signature.result),
+                        self.module.name_of(root),
+                        shapes.display_without_layout(shape),
+                    ),
+                )
+                .label("result differs from the root's shape"));
+            }
+        }
+        let comp = &mut self.module.computations[body.id];
+        comp.instrs = body.instrs;
+        comp.params = params;
+        comp.root = root;
+        Ok(body.id)
+    }
+
+    /// The parameters of a computation by number, which must run from 0 without a gap.
+    pub(super) fn parameters(&self, body: &Body) -> Rule<Vec<InstrId>> {
+        let mut numbered: Vec<(u32, InstrId)> = body
+            .instrs
+            .iter()
+            .filter_map(|&i| match self.module.instrs[i].payload {
+                Payload::Parameter(n) => Some((n, i)),
+                _ => None,
+            })
+            .collect();
+        numbered.sort_unstable();
+        for (expected, &(n, instr)) in numbered.iter().enumerate() {
+            if n as usize != expected {
+                let name = self.module.instrs[instr].name;
+                let start = name.start() as usize;
+                let text = self.module.str(name);
+                let message = if (n as usize) < expected {
+                    format!("parameter number {n} is given twice")
+                } else {
+                    format!("parameter number {n}, but no parameter has number {expected}")
+                };
+                return Err(Fault::new(start..start + text.len(), message)
+                    .help("number the parameters of a computation 0, 1, 2, ..."));
+            }
+        }
+        Ok(numbered.into_iter().map(|(_, i)| i).collect())
+    }
+
+    fn execution_thread(&mut self, comp: Option<CompId>) -> Rule<()> {
+        if !self.cursor.eat(b',') {
+            return Ok(());
+        }
+        if !self.cursor.eat_word("execution_thread") {
+            return Err(self.cursor.unexpected("`execution_thread`"));
+        }
+        self.cursor.expect(b'=', "`=` after `execution_thread`")?;
+        let thread = self.cursor.string("a thread's name in quotes")?;
+        let thread = self.str(thread);
+        if let Some(comp) = comp {
+            self.module.computations[comp].execution_thread = Some(thread);
+        }
+        Ok(())
+    }
+
+    /// Moves from inside a bad instruction, which started at `start`, to a line that may begin the
+    /// next one or ends the computation.
+    fn recover_at_instruction(&mut self, start: usize) {
+        let text = self.cursor.text();
+        let mut pos = self.cursor.pos().max(start + 1).min(text.len());
+        while !text.is_char_boundary(pos) {
+            pos += 1;
+        }
+        while let Some(i) = text[pos..].find('\n') {
+            pos += i + 1;
+            let line = text[pos..].lines().next().unwrap_or("").trim_start();
+            let begins = line.starts_with('}')
+                || line.starts_with("ROOT")
+                || line.starts_with('%')
+                || line
+                    .split_once(" = ")
+                    .is_some_and(|(name, _)| name.bytes().all(super::cursor::is_ident_byte));
+            if begins {
+                break;
+            }
+            if pos == text.len() {
+                break;
+            }
+        }
+        if !text[pos..].contains('\n') && !text[pos..].trim_start().starts_with('}') {
+            pos = text.len();
+        }
+        self.cursor.set_pos(pos);
+    }
+
+    /// `base`, or `base.1`, ...: the first that no computation has.
+    pub(super) fn unique_computation_name(&mut self, base: &'static str) -> Rule<Str> {
+        let count = self.inline_names.entry(base).or_insert(0);
+        let mut name = if *count == 0 {
+            base.to_owned()
+        } else {
+            format!("{base}.{count}")
+        };
+        while self.computations.contains_key(name.as_str()) {
+            *count += 1;
+            name = format!("{base}.{count}");
+        }
+        *count += 1;
+        self.push_str(&name)
+    }
+}
+
+/// Empties a table in time that its last use paid for.
+fn reset<V>(scope: &mut Table<&str, V>) {
+    // Clearing costs its capacity: one huge computation must not slow down many small ones.
+    if 1024 < scope.capacity() && scope.len() < scope.capacity() / 8 {
+        *scope = Table::default();
+    } else {
+        scope.clear();
+    }
+}
