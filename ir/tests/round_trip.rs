@@ -109,5 +109,7 @@ fn cpu_corpus() {
 #[test]
 fn run_cases() {
     let Some(dir) = shared("run") else { return };
-    check_identity(&files(&dir, |name| name.split('.').next_back() == Some("hlo")));
+    check_identity(&files(&dir, |name| {
+        name.split('.').next_back() == Some("hlo")
+    }));
 }
