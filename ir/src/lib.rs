@@ -9,6 +9,7 @@
 //! ```
 
 pub mod attr;
+pub mod edit;
 mod element_type;
 pub mod entity;
 pub mod graph;
