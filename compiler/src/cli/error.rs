@@ -1,0 +1,77 @@
+//! What ends a command with status 2, and how it is shown.
+
+use std::io::IsTerminal;
+
+use crate::frontend::LoadError;
+use crate::pass::PassError;
+use crate::{CompileError, diagnostics};
+
+/// A wrong input or call.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// The module can't be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The module is read but not valid; the source text shows where.
+    #[error("{} is not a valid module", .source_name)]
+    Invalid {
+        /// What messages call the module.
+        source_name: String,
+        /// Its text where it came as text.
+        text: Option<String>,
+        /// What is wrong.
+        errors: Vec<slabplan_ir::verify::VerifyError>,
+    },
+    /// The module can't be compiled.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// Anything else, already in words for the user.
+    #[error("{0:#}")]
+    Other(#[from] anyhow::Error),
+}
+
+impl CliError {
+    /// An error in words.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self::Other(anyhow::Error::msg(message.into()))
+    }
+
+    /// Attaches the source text to what the verifier reported, so that places can be shown.
+    pub(super) fn from_compile(error: CompileError, module: &super::load::Loaded) -> Self {
+        match error {
+            CompileError::Pass(PassError::Invalid { errors }) => Self::Invalid {
+                source_name: module.name.clone(),
+                text: module.text.clone(),
+                errors,
+            },
+            other => Self::Compile(other),
+        }
+    }
+
+    /// Whether the reader of our output went away, which is no mistake of the user's.
+    pub fn is_broken_pipe(&self) -> bool {
+        let Self::Other(e) = self else { return false };
+        e.downcast_ref::<std::io::Error>()
+            .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+    }
+
+    /// Prints the error to standard error, with source lines and carets where there are places.
+    pub fn report(&self) {
+        let colour = std::io::stderr().is_terminal();
+        match self {
+            Self::Load(LoadError::Text { source, diagnostics }) => {
+                let text = String::from_utf8_lossy(&source.bytes);
+                for d in diagnostics {
+                    eprintln!("{}", diagnostics::render(&source.name, &text, d, colour));
+                }
+            }
+            Self::Invalid { source_name, text, errors } => {
+                for e in errors {
+                    let rendered = diagnostics::render_verify(source_name, text.as_deref(), e, colour);
+                    eprintln!("{rendered}");
+                }
+            }
+            other => eprintln!("error: {other}"),
+        }
+    }
+}

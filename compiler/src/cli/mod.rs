@@ -1,0 +1,80 @@
+//! The command line.
+//!
+//! One file per subcommand. Exit status: 0 done, 1 the answer is no (does not
+//! fit, check failed, results differ), 2 the input or the call is wrong.
+
+mod check;
+mod error;
+mod load;
+mod plan;
+mod print;
+mod run;
+mod size;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub use error::CliError;
+
+/// Static memory planner for compiled HLO modules.
+///
+/// MODULE is a path or `-` for standard input: HLO text, HloModuleProto or HloProto, also gzipped; the
+/// format is found from the content.
+#[derive(Debug, Parser)]
+#[command(name = "slabplan", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Plan a module's memory, prove the plan, and summarise it.
+    Plan(plan::Args),
+    /// Check a plan against its module.
+    Check(check::Args),
+    /// Execute a module on its planned slab.
+    Run(run::Args),
+    /// Parse a module and print it back as HLO text.
+    Print(print::Args),
+    /// Diagnose a module.
+    Verify(verify::Args),
+}
+
+/// The answer to a well-formed question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Yes,
+    No,
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => {
+            // Help and version are answers; everything else is a wrong call.
+            let code = if e.use_stderr() { 2 } else { 0 };
+            let _ = e.print();
+            return ExitCode::from(code);
+        }
+    };
+    let result = match cli.command {
+        Command::Plan(args) => plan::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Run(args) => run::run(&args),
+        Command::Print(args) => print::run(&args),
+        Command::Verify(args) => verify::run(&args),
+    };
+    match result {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::from(1),
+        Err(e) if e.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(e) => {
+            e.report();
+            ExitCode::from(2)
+        }
+    }
+}
