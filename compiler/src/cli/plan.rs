@@ -1,0 +1,82 @@
+//! `slabplan plan`.
+
+use slabplan_ir::plan;
+
+use super::load::{ModuleArg, PlanningArgs, TargetArgs};
+use super::{Answer, CliError};
+use crate::{compile, output, report};
+
+/// Arguments of `plan`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    module: ModuleArg,
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    planning: PlanningArgs,
+    /// Where to write the plan: `.json` or `.txt`.
+    #[arg(short, long, value_name = "PLAN")]
+    output: Option<String>,
+    /// Where to write the module the plan is for (after passes), as HLO text.
+    #[arg(long, value_name = "FILE")]
+    emit_module: Option<String>,
+    /// One JSON object on standard output instead of the summary.
+    #[arg(long)]
+    json: bool,
+    /// Time of every pass on standard error.
+    #[arg(long)]
+    timings: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
+    let form = args.output.as_deref().map(PlanForm::of).transpose()?;
+    let target = args.target.load()?;
+    let mut loaded = args.module.load()?;
+    let module = loaded.take_module();
+    let compiled = compile(module, &target, &args.planning.config())
+        .map_err(|e| CliError::from_compile(e, &loaded))?;
+    if let (Some(form), Some(path)) = (form, &args.output) {
+        let text = match form {
+            PlanForm::Json => plan::to_json(compiled.plan(), &compiled.module),
+            PlanForm::Text => plan::to_text(compiled.plan(), &compiled.module),
+        };
+        output::write(path, text.as_bytes())?;
+    }
+    if let Some(path) = &args.emit_module {
+        output::write(path, slabplan_ir::text::print(&compiled.module).as_bytes())?;
+    }
+    if args.timings {
+        for p in &compiled.passes {
+            let mark = if p.changed { "changed" } else { "" };
+            eprintln!("{:>24}  {:>10.3} ms  {mark}", p.name, 1e3 * p.time.as_secs_f64());
+        }
+    }
+    let text = if args.json {
+        format!("{}\n", report::plan_json(&compiled, loaded.parse_seconds))
+    } else {
+        report::plan_summary(&compiled)
+    };
+    output::write("-", text.as_bytes())?;
+    Ok(if compiled.fits() { Answer::Yes } else { Answer::No })
+}
+
+/// The form a plan file has, by its extension.
+#[derive(Clone, Copy)]
+pub(super) enum PlanForm {
+    Json,
+    Text,
+}
+
+impl PlanForm {
+    /// The form of `path`.
+    pub(super) fn of(path: &str) -> Result<Self, CliError> {
+        match path.rsplit_once('.').map(|(_, e)| e) {
+            Some("json") => Ok(Self::Json),
+            Some("txt") => Ok(Self::Text),
+            _ => Err(CliError::new(format!(
+                "the form of plan {path} is not known from its name; end it in .json or .txt"
+            ))),
+        }
+    }
+}

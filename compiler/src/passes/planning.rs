@@ -1,0 +1,39 @@
+//! The planner as a pass.
+
+use slabplan_planner::PlanConfig;
+
+use crate::pass::{Changed, Pass, PassError, Property, Unit};
+
+/// Gives every buffer its offset. The module stays as it is; the plan is in
+/// [`Unit::planned`](crate::pass::Unit::planned).
+pub struct MemoryPlanning;
+
+impl Pass for MemoryPlanning {
+    fn name(&self) -> &'static str {
+        "memory-planning"
+    }
+
+    fn description(&self) -> &'static str {
+        "decide which values share bytes and give every buffer an offset in its slab"
+    }
+
+    fn requires(&self) -> &'static [Property] {
+        &[Property::FlatCallGraph, Property::LaidOut, Property::Scheduled]
+    }
+
+    fn ensures(&self) -> &'static [Property] {
+        &[Property::Planned]
+    }
+
+    fn run(&self, unit: &mut Unit<'_>) -> Result<Changed, PassError> {
+        let config = PlanConfig {
+            accounting: unit.config.accounting,
+            effort: unit.config.effort,
+        };
+        let mut planned = slabplan_planner::plan(&unit.module, unit.target, &config)?;
+        planned.plan.schedule.clone_from(&unit.schedule);
+        planned.plan.copies.clone_from(&unit.copies);
+        unit.planned = Some(planned);
+        Ok(Changed(false))
+    }
+}

@@ -1,0 +1,9 @@
+//! What people and scripts read of a plan.
+
+mod plan_json;
+mod summary;
+mod table;
+
+pub use plan_json::plan_json;
+pub use summary::plan_summary;
+pub use table::Table;

@@ -1,0 +1,159 @@
+//! The summary that `slabplan plan` and `slabplan run` print for people.
+
+use std::fmt::Write;
+
+use slabplan_ir::plan::{Accounting, PlanSpace};
+
+use super::Table;
+use crate::Compiled;
+
+/// Buffers of the peak that are listed.
+const LARGEST_AT_PEAK: usize = 8;
+
+/// A summary of a plan: spaces, the peak and what fills it, copies, the proof.
+pub fn plan_summary(compiled: &Compiled) -> String {
+    let plan = compiled.plan();
+    let mut out = String::new();
+    let accounting = match plan.accounting {
+        Accounting::Slab => "one slab per memory space",
+        Accounting::Xla => "arguments, outputs and constants apart (xla)",
+    };
+    let _ = writeln!(
+        out,
+        "module {}: {} instructions, target {}, schedule {}, {accounting}\n",
+        plan.module,
+        thousands(compiled.module.instrs.len()),
+        plan.target,
+        plan.schedule,
+    );
+    let _ = write!(out, "{}", spaces_table(compiled));
+    out.push('\n');
+    write_peak(&mut out, compiled);
+    write_copies(&mut out, compiled);
+    write_verdict(&mut out, compiled);
+    out
+}
+
+fn spaces_table(compiled: &Compiled) -> Table {
+    let mut table = Table::new(&[
+        "memory", "slab", "lower bound", "gap", "arguments", "outputs", "aliased", "constants", "temporaries",
+        "buffers", "capacity", "used",
+    ]);
+    for s in &compiled.plan().spaces {
+        let buffers = compiled.plan().buffers.values().filter(|b| b.space == s.space);
+        table.row([
+            s.name.clone(),
+            s.slab.to_string(),
+            s.lower_bound.to_string(),
+            gap(s),
+            s.stats.argument.to_string(),
+            s.stats.output.to_string(),
+            s.stats.alias.to_string(),
+            s.stats.constant.to_string(),
+            s.stats.temp.to_string(),
+            thousands(buffers.count()),
+            s.capacity.to_string(),
+            percent(s.slab.get(), s.capacity.get()),
+        ]);
+    }
+    table
+}
+
+/// How far the slab is above what no packing can beat.
+fn gap(space: &PlanSpace) -> String {
+    if space.optimal {
+        return "none".to_owned();
+    }
+    let over = space.slab.saturating_sub(space.lower_bound);
+    percent(over.get(), space.lower_bound.get())
+}
+
+fn write_peak(out: &mut String, compiled: &Compiled) {
+    for (space, peak) in compiled.plan().spaces.iter().zip(&compiled.planned.peaks) {
+        if space.space != 0 || peak.live.is_empty() {
+            continue;
+        }
+        let stats = &space.stats;
+        let _ = writeln!(
+            out,
+            "{} is fullest at %{}: {} live, of which {} are padding",
+            space.name,
+            stats.peak_instruction,
+            stats.padded_at_peak,
+            stats.padded_at_peak.saturating_sub(stats.logical_at_peak),
+        );
+        let mut table = Table::new(&["value", "size", "padding", "kind", "shape", "from"]);
+        for live in peak.live.iter().take(LARGEST_AT_PEAK) {
+            table.row([
+                format!("%{}", live.name),
+                live.padded.to_string(),
+                percent(live.padded.saturating_sub(live.logical).get(), live.padded.get()),
+                live.kind.to_string(),
+                live.shape.clone(),
+                live.op_name.clone().unwrap_or_default(),
+            ]);
+        }
+        let _ = write!(out, "{table}");
+        if let Some(rest) = peak.live.len().checked_sub(LARGEST_AT_PEAK).filter(|&n| n > 0) {
+            let _ = writeln!(out, "  ... and {} smaller ones", thousands(rest));
+        }
+        out.push('\n');
+    }
+}
+
+fn write_copies(out: &mut String, compiled: &Compiled) {
+    let copies = &compiled.plan().copies;
+    if copies.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "copies inserted: {}", copies.len());
+    for c in copies.iter().take(LARGEST_AT_PEAK) {
+        let _ = writeln!(out, "  %{}: {}", compiled.module.name_of(c.instr), c.cause);
+    }
+    if copies.len() > LARGEST_AT_PEAK {
+        let _ = writeln!(out, "  ... and {} more (--json lists all)", copies.len() - LARGEST_AT_PEAK);
+    }
+    out.push('\n');
+}
+
+fn write_verdict(out: &mut String, compiled: &Compiled) {
+    match &compiled.check {
+        Some(report) => {
+            let _ = writeln!(out, "checked: {report}");
+        }
+        None => out.push_str("not checked\n"),
+    }
+    for s in compiled.plan().spaces.iter().filter(|s| s.slab > s.capacity) {
+        let _ = writeln!(
+            out,
+            "does not fit: {} needs {} and has {}, {} too little",
+            s.name,
+            s.slab,
+            s.capacity,
+            s.slab.saturating_sub(s.capacity),
+        );
+    }
+    if compiled.fits() {
+        out.push_str("fits\n");
+    }
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "-".to_owned();
+    }
+    format!("{:.1}%", 100.0 * part as f64 / whole as f64)
+}
+
+/// `107785` as `107,785`.
+pub(crate) fn thousands(n: usize) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
