@@ -1,1 +1,4 @@
-//! Cross-crate test harness.
+//! What the cross-crate tests share: where the data is and how hand-written modules state their expectations.
+
+pub mod directives;
+pub mod paths;
