@@ -80,7 +80,10 @@ pub fn parse(name: &str, text: &str) -> Result<Target, TargetError> {
         return Err(malformed("no [[space]] with id = 0".to_owned()));
     }
     for (i, space) in target.spaces.iter().enumerate() {
-        if target.spaces[..i].iter().any(|s| s.id == space.id || s.name == space.name) {
+        if target.spaces[..i]
+            .iter()
+            .any(|s| s.id == space.id || s.name == space.name)
+        {
             return Err(malformed(format!(
                 "two spaces with id {} or name `{}`",
                 space.id, space.name
@@ -89,7 +92,10 @@ pub fn parse(name: &str, text: &str) -> Result<Target, TargetError> {
     }
     for t in &target.tilings {
         if t.lanes == 0 || t.sublanes == 0 || t.packing == 0 || t.rank1_min == 0 {
-            return Err(malformed(format!("tiling of {} bits has a zero size", t.bits)));
+            return Err(malformed(format!(
+                "tiling of {} bits has a zero size",
+                t.bits
+            )));
         }
         if !t.rank1_min.is_power_of_two() || t.rank1_max < t.rank1_min {
             return Err(malformed(format!(
@@ -111,12 +117,20 @@ mod tests {
             let target = load(name).unwrap();
             assert_eq!(target.name, name);
         }
-        assert_eq!(load("tpu-v5e").unwrap().space(0).unwrap().capacity.get(), 16 << 30);
+        assert_eq!(
+            load("tpu-v5e").unwrap().space(0).unwrap().capacity.get(),
+            16 << 30
+        );
     }
 
     #[test]
     fn mistakes_are_named() {
-        assert!(load("tpu-v9").unwrap_err().to_string().contains("built in are tpu-v5e"));
+        assert!(
+            load("tpu-v9")
+                .unwrap_err()
+                .to_string()
+                .contains("built in are tpu-v5e")
+        );
         let error = parse("x.toml", "name = \"x\"\nspace = []\ncolour = 1").unwrap_err();
         assert!(error.to_string().contains("colour"), "{error}");
         let error = parse("x.toml", "name = \"x\"\nspace = []").unwrap_err();

@@ -115,7 +115,9 @@ impl Directives {
         };
         let number = |text: &str| text.parse::<u64>().map_err(|e| format!("`{text}`: {e}"));
         let value_and_number = || -> Result<(ValueName, u64), String> {
-            let (name, n) = value.split_once(' ').ok_or("a value and a number expected")?;
+            let (name, n) = value
+                .split_once(' ')
+                .ok_or("a value and a number expected")?;
             Ok((ValueName::parse(name)?, number(n.trim())?))
         };
         let expectation = match key {

@@ -37,10 +37,7 @@ pub fn files(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
             let path = entry.expect("a readable directory entry").path();
             if path.is_dir() {
                 folders.push(path);
-            } else if endings
-                .iter()
-                .any(|e| path.to_string_lossy().ends_with(e))
-            {
+            } else if endings.iter().any(|e| path.to_string_lossy().ends_with(e)) {
                 found.push(path);
             }
         }

@@ -33,9 +33,7 @@ fn refused(text: &str) -> Result<(), Failed> {
             *at == Some(line) && message.to_lowercase().contains(&words.to_lowercase())
         });
         if !found {
-            return Err(
-                format!("line {line}: expected `{words}`, reported {reported:#?}").into(),
-            );
+            return Err(format!("line {line}: expected `{words}`, reported {reported:#?}").into());
         }
     }
     Ok(())

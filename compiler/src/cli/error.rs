@@ -2,9 +2,8 @@
 
 use std::io::IsTerminal;
 
+use crate::diagnostics;
 use crate::frontend::LoadError;
-use crate::pass::PassError;
-use crate::{CompileError, diagnostics};
 
 /// A wrong input or call.
 #[derive(Debug, thiserror::Error)]
@@ -20,11 +19,8 @@ pub enum CliError {
         /// Its text where it came as text.
         text: Option<String>,
         /// What is wrong.
-        errors: Vec<slabplan_ir::verify::VerifyError>,
+        errors: slabplan_ir::verify::VerifyErrors,
     },
-    /// The module can't be compiled.
-    #[error(transparent)]
-    Compile(#[from] CompileError),
     /// Anything else, already in words for the user.
     #[error("{0:#}")]
     Other(#[from] anyhow::Error),
@@ -34,18 +30,6 @@ impl CliError {
     /// An error in words.
     pub fn new(message: impl Into<String>) -> Self {
         Self::Other(anyhow::Error::msg(message.into()))
-    }
-
-    /// Attaches the source text to what the verifier reported, so that places can be shown.
-    pub(super) fn from_compile(error: CompileError, module: &super::load::Loaded) -> Self {
-        match error {
-            CompileError::Pass(PassError::Invalid { errors }) => Self::Invalid {
-                source_name: module.name.clone(),
-                text: module.text.clone(),
-                errors,
-            },
-            other => Self::Compile(other),
-        }
     }
 
     /// Whether the reader of our output went away, which is no mistake of the user's.
@@ -59,15 +43,20 @@ impl CliError {
     pub fn report(&self) {
         let colour = std::io::stderr().is_terminal();
         match self {
-            Self::Load(LoadError::Text { source, diagnostics }) => {
-                let text = String::from_utf8_lossy(&source.bytes);
+            Self::Load(LoadError::Text { input, diagnostics }) => {
+                let text = String::from_utf8_lossy(&input.bytes);
                 for d in diagnostics {
-                    eprintln!("{}", diagnostics::render(&source.name, &text, d, colour));
+                    eprintln!("{}", diagnostics::render(&input.name, &text, d, colour));
                 }
             }
-            Self::Invalid { source_name, text, errors } => {
-                for e in errors {
-                    let rendered = diagnostics::render_verify(source_name, text.as_deref(), e, colour);
+            Self::Invalid {
+                source_name,
+                text,
+                errors,
+            } => {
+                for e in &errors.errors {
+                    let rendered =
+                        diagnostics::render_verify(source_name, text.as_deref(), e, colour);
                     eprintln!("{rendered}");
                 }
             }

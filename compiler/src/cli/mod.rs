@@ -3,12 +3,9 @@
 //! One file per subcommand. Exit status: 0 done, 1 the answer is no (does not
 //! fit, check failed, results differ), 2 the input or the call is wrong.
 
-mod check;
 mod error;
 mod load;
-mod plan;
 mod print;
-mod run;
 mod size;
 mod verify;
 
@@ -31,12 +28,6 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Plan a module's memory, prove the plan, and summarise it.
-    Plan(plan::Args),
-    /// Check a plan against its module.
-    Check(check::Args),
-    /// Execute a module on its planned slab.
-    Run(run::Args),
     /// Parse a module and print it back as HLO text.
     Print(print::Args),
     /// Diagnose a module.
@@ -62,9 +53,6 @@ pub fn main() -> ExitCode {
         }
     };
     let result = match cli.command {
-        Command::Plan(args) => plan::run(&args),
-        Command::Check(args) => check::run(&args),
-        Command::Run(args) => run::run(&args),
         Command::Print(args) => print::run(&args),
         Command::Verify(args) => verify::run(&args),
     };

@@ -3,8 +3,9 @@
 use slabplan_ir::Bytes;
 
 /// Reads a size: bytes, or a number with K, M, G, T or KiB, MiB, GiB, TiB (both mean powers of 1024).
-pub fn parse_size(text: &str) -> Result<Bytes, String> {
-    let remedy = || format!("`{text}` is not a size; write bytes or KiB, MiB, GiB: 4096, 512MiB, 1.5G");
+pub(super) fn parse_size(text: &str) -> Result<Bytes, String> {
+    let remedy =
+        || format!("`{text}` is not a size; write bytes or KiB, MiB, GiB: 4096, 512MiB, 1.5G");
     let text_trimmed = text.trim();
     let split = text_trimmed
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -33,7 +34,7 @@ pub fn parse_size(text: &str) -> Result<Bytes, String> {
 }
 
 /// Reads `SPACE=SIZE`, the space by name or number.
-pub fn parse_capacity(text: &str) -> Result<(String, Bytes), String> {
+pub(super) fn parse_capacity(text: &str) -> Result<(String, Bytes), String> {
     let (space, size) = text
         .split_once('=')
         .ok_or_else(|| format!("`{text}` is not SPACE=SIZE, for example hbm=15.5GiB"))?;
@@ -52,7 +53,15 @@ mod tests {
         assert_eq!(bytes("16KiB"), Ok(16384));
         assert_eq!(bytes("1.5GiB"), Ok(3 << 29));
         assert_eq!(bytes("2 MiB"), Ok(2 << 20));
-        for bad in ["", "GiB", "12X", "-1", "1..5G", "99999999999999999999", "9000000T"] {
+        for bad in [
+            "",
+            "GiB",
+            "12X",
+            "-1",
+            "1..5G",
+            "99999999999999999999",
+            "9000000T",
+        ] {
             assert!(bytes(bad).is_err(), "{bad}");
         }
     }

@@ -1,5 +1,8 @@
 //! `slabplan verify`.
 
+use serde_json::{Value, json};
+use slabplan_ir::verify::{VerifyError, verify};
+
 use super::load::ModuleArg;
 use super::{Answer, CliError};
 
@@ -15,36 +18,64 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let loaded = args.module.load()?;
-    let errors = slabplan_ir::verify::verify(&loaded.module).err().unwrap_or_default();
+    let module = &loaded.module;
+    let (warnings, errors) = match verify(module) {
+        Ok(verified) => (verified.warnings().to_vec(), None),
+        Err(errors) => (Vec::new(), Some(errors)),
+    };
     if args.json {
-        let list: Vec<_> = errors.iter().map(|e| serde_json::json!({ "message": e.to_string() })).collect();
+        let list = |errors: &[VerifyError]| -> Vec<_> {
+            errors
+                .iter()
+                .map(|e| error_json(e, loaded.text.as_deref()))
+                .collect()
+        };
         println!(
             "{}",
-            serde_json::json!({
-                "module": loaded.module.str(loaded.module.name),
-                "instructions": loaded.module.instrs.len(),
-                "computations": loaded.module.computations.len(),
-                "valid": list.is_empty(),
-                "errors": list,
+            json!({
+                "module": module.str(module.name),
+                "instructions": module.instrs.len(),
+                "computations": module.computations.len(),
+                "scheduled": module.is_scheduled,
+                "valid": errors.is_none(),
+                "errors": list(errors.as_ref().map_or(&[], |e| &e.errors)),
+                "warnings": list(&warnings),
             })
         );
     }
-    if !errors.is_empty() {
+    if let Some(errors) = errors {
         return Err(CliError::Invalid {
             source_name: loaded.name,
             text: loaded.text,
             errors,
         });
     }
+    for w in &warnings {
+        eprintln!("warning: {}: {w}", loaded.name);
+    }
     if !args.json {
         println!(
-            "{}: module {} is valid: {} instructions in {} computations{}",
+            "{}: module {} is valid: {} instructions in {} computations, {}",
             loaded.name,
-            loaded.module.str(loaded.module.name),
-            loaded.module.instrs.len(),
-            loaded.module.computations.len(),
-            if loaded.module.is_scheduled { ", scheduled" } else { ", not scheduled" },
+            module.str(module.name),
+            module.instrs.len(),
+            module.computations.len(),
+            if module.is_scheduled {
+                "scheduled"
+            } else {
+                "not scheduled"
+            },
         );
     }
     Ok(Answer::Yes)
+}
+
+fn error_json(e: &VerifyError, text: Option<&str>) -> Value {
+    let place = text.and_then(|t| e.line_column(t));
+    json!({
+        "message": e.message,
+        "remedy": e.remedy,
+        "line": place.map(|p| p.0),
+        "column": place.map(|p| p.1),
+    })
 }

@@ -53,10 +53,10 @@ pub enum LoadError {
         message: String,
     },
     /// HLO text with mistakes.
-    #[error("{} in {}", count(.diagnostics.len(), "error"), .source.name)]
+    #[error("{} in {}", count(.diagnostics.len(), "error"), .input.name)]
     Text {
         /// The text, for showing the places.
-        source: Source,
+        input: Source,
         /// The mistakes.
         diagnostics: Vec<Diagnostic>,
     },
@@ -137,13 +137,15 @@ pub fn parse_module(source: Source) -> Result<Module, LoadError> {
             });
         }
     };
-    slabplan_ir::text::parse(&text).map_err(|diagnostics| LoadError::Text {
-        source: Source {
-            name: source.name,
-            bytes: text.into_bytes(),
-        },
-        diagnostics,
-    })
+    slabplan_ir::text::parse(&text)
+        .into_result()
+        .map_err(|diagnostics| LoadError::Text {
+            input: Source {
+                name: source.name,
+                bytes: text.into_bytes(),
+            },
+            diagnostics,
+        })
 }
 
 /// Whether the start has control characters that no text has. Every proto has some in its first
@@ -153,7 +155,9 @@ fn looks_binary(bytes: &[u8]) -> bool {
         .iter()
         .take(4096)
         .any(|&b| b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r' | 0x0c))
-        || (bytes.first() == Some(&0x0a) && std::str::from_utf8(&bytes[..bytes.len().min(4096)]).is_err_and(|e| e.error_len().is_some()))
+        || (bytes.first() == Some(&0x0a)
+            && std::str::from_utf8(&bytes[..bytes.len().min(4096)])
+                .is_err_and(|e| e.error_len().is_some()))
 }
 
 mod proto;

@@ -79,11 +79,21 @@ pub(super) fn write_attributes(
             .iter()
             .map(|&id| Ok(format!("%{}", names.instruction(id)?)))
             .collect::<Result<Vec<_>, String>>()?;
-        w.attr("control-predecessors", format_args!("{{{}}}", list.join(", ")));
+        w.attr(
+            "control-predecessors",
+            format_args!("{{{}}}", list.join(", ")),
+        );
     }
     if let Some(f) = i.frontend_attributes.as_ref().filter(|f| !f.map.is_empty()) {
-        let list: Vec<String> = f.map.iter().map(|(k, v)| frontend_attribute(k, v)).collect();
-        w.attr("frontend_attributes", format_args!("{{{}}}", list.join(",")));
+        let list: Vec<String> = f
+            .map
+            .iter()
+            .map(|(k, v)| frontend_attribute(k, v))
+            .collect();
+        w.attr(
+            "frontend_attributes",
+            format_args!("{{{}}}", list.join(",")),
+        );
     }
     if let Some(m) = &i.metadata {
         write_metadata(&mut w, m);
@@ -127,7 +137,10 @@ fn write_own(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
                 .slice_dimensions
                 .iter()
                 .map(|d| format!("[{}:{}:{}]", d.start, d.limit, d.stride.max(1)));
-            w.attr("slice", format_args!("{{{}}}", dims.collect::<Vec<_>>().join(", ")));
+            w.attr(
+                "slice",
+                format_args!("{{{}}}", dims.collect::<Vec<_>>().join(", ")),
+            );
         }
         "dynamic-slice" => w.braced("dynamic_slice_sizes", &i.dynamic_slice_sizes),
         "pad" => write_padding(w, i.padding_config.as_ref()),
@@ -135,21 +148,34 @@ fn write_own(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
             w.attr("exponent_bits", i.exponent_bits);
             w.attr("mantissa_bits", i.mantissa_bits);
         }
-        "rng" => w.attr("distribution", if i.distribution == 2 { "rng_normal" } else { "rng_uniform" }),
+        "rng" => w.attr(
+            "distribution",
+            if i.distribution == 2 {
+                "rng_normal"
+            } else {
+                "rng_uniform"
+            },
+        ),
         "rng-bit-generator" => {
             let names = ["rng_default", "rng_three_fry", "rng_philox"];
             w.attr("algorithm", pick(&names, i.rng_algorithm)?);
         }
         "rng-get-and-update-state" => w.attr("delta", i.delta),
         "fft" => {
-            w.attr("fft_type", pick(&["FFT", "IFFT", "RFFT", "IRFFT"], i.fft_type)?);
+            w.attr(
+                "fft_type",
+                pick(&["FFT", "IFFT", "RFFT", "IRFFT"], i.fft_type)?,
+            );
             w.braced("fft_length", &i.fft_length);
         }
         "batch-norm-training" | "batch-norm-inference" | "batch-norm-grad" => {
             w.attr("epsilon", i.epsilon);
             w.attr("feature_index", i.feature_index);
         }
-        "cholesky" => w.flag("lower", i.cholesky_options.as_ref().is_some_and(|o| o.lower)),
+        "cholesky" => w.flag(
+            "lower",
+            i.cholesky_options.as_ref().is_some_and(|o| o.lower),
+        ),
         "triangular-solve" => {
             if let Some(o) = &i.triangular_solve_options {
                 w.flag("left_side", o.left_side);
@@ -186,14 +212,19 @@ fn write_own(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
     w.flag("is_host_transfer", i.is_host_transfer);
     w.flag("is_composite", i.is_composite);
     if !matches!(i.async_execution_thread.as_str(), "" | "main") {
-        w.quoted("async_execution_thread", i.async_execution_thread.as_bytes());
+        w.quoted(
+            "async_execution_thread",
+            i.async_execution_thread.as_bytes(),
+        );
     }
     Ok(())
 }
 
 fn pick<'a>(names: &[&'a str], number: i32) -> Result<&'a str, String> {
     let found = usize::try_from(number).ok().and_then(|n| names.get(n));
-    found.copied().ok_or_else(|| format!("unknown enum value {number}"))
+    found
+        .copied()
+        .ok_or_else(|| format!("unknown enum value {number}"))
 }
 
 /// Windows, convolutions, dots, gathers and scatters.
@@ -211,7 +242,11 @@ fn write_dimension_numbers(w: &mut Writer<'_>, i: &Instruction) {
         w.attr("batch_group_count", i.batch_group_count);
     }
     let ragged = i.ragged_dot_dimension_numbers.as_ref();
-    if let Some(d) = i.dot_dimension_numbers.as_ref().or(ragged.and_then(|r| r.dot.as_ref())) {
+    if let Some(d) = i
+        .dot_dimension_numbers
+        .as_ref()
+        .or(ragged.and_then(|r| r.dot.as_ref()))
+    {
         write_dot(w, d);
     }
     if let Some(r) = ragged {
@@ -223,16 +258,25 @@ fn write_dimension_numbers(w: &mut Writer<'_>, i: &Instruction) {
         w.braced("collapsed_slice_dims", &g.collapsed_slice_dims);
         w.braced("start_index_map", &g.start_index_map);
         w.ints("operand_batching_dims", &g.operand_batching_dims);
-        w.ints("start_indices_batching_dims", &g.start_indices_batching_dims);
+        w.ints(
+            "start_indices_batching_dims",
+            &g.start_indices_batching_dims,
+        );
         w.attr("index_vector_dim", g.index_vector_dim);
         w.braced("slice_sizes", &i.gather_slice_sizes);
     }
     if let Some(s) = &i.scatter_dimension_numbers {
         w.braced("update_window_dims", &s.update_window_dims);
         w.braced("inserted_window_dims", &s.inserted_window_dims);
-        w.braced("scatter_dims_to_operand_dims", &s.scatter_dims_to_operand_dims);
+        w.braced(
+            "scatter_dims_to_operand_dims",
+            &s.scatter_dims_to_operand_dims,
+        );
         w.ints("input_batching_dims", &s.input_batching_dims);
-        w.ints("scatter_indices_batching_dims", &s.scatter_indices_batching_dims);
+        w.ints(
+            "scatter_indices_batching_dims",
+            &s.scatter_indices_batching_dims,
+        );
         w.attr("index_vector_dim", s.index_vector_dim);
     }
     if let Some(p) = &i.precision_config
@@ -256,7 +300,9 @@ fn write_dot(w: &mut Writer<'_>, d: &DotDims) {
 
 fn write_padding(w: &mut Writer<'_>, padding: Option<&PaddingConfig>) {
     let dims = padding.map(|p| p.dimensions.as_slice()).unwrap_or_default();
-    let list = dims.iter().map(|d| format!("{}_{}_{}", d.low, d.high, d.interior));
+    let list = dims
+        .iter()
+        .map(|d| format!("{}_{}_{}", d.low, d.high, d.interior));
     w.attr("padding", list.collect::<Vec<_>>().join("x"));
 }
 
@@ -269,21 +315,30 @@ fn write_window(w: &mut Writer<'_>, window: &Window) {
             let _ = write!(text, " {name}={}", column(f));
         }
     };
-    part("stride", dims.iter().any(|d| d.stride != 1), &|d| dims[d].stride.to_string());
+    part("stride", dims.iter().any(|d| d.stride != 1), &|d| {
+        dims[d].stride.to_string()
+    });
     part(
         "pad",
-        dims.iter().any(|d| d.padding_low != 0 || d.padding_high != 0),
+        dims.iter()
+            .any(|d| d.padding_low != 0 || d.padding_high != 0),
         &|d| format!("{}_{}", dims[d].padding_low, dims[d].padding_high),
     );
-    part("lhs_dilate", dims.iter().any(|d| d.base_dilation != 1), &|d| {
-        dims[d].base_dilation.to_string()
-    });
-    part("rhs_dilate", dims.iter().any(|d| d.window_dilation != 1), &|d| {
-        dims[d].window_dilation.to_string()
-    });
-    part("rhs_reversal", dims.iter().any(|d| d.window_reversal), &|d| {
-        u8::from(dims[d].window_reversal).to_string()
-    });
+    part(
+        "lhs_dilate",
+        dims.iter().any(|d| d.base_dilation != 1),
+        &|d| dims[d].base_dilation.to_string(),
+    );
+    part(
+        "rhs_dilate",
+        dims.iter().any(|d| d.window_dilation != 1),
+        &|d| dims[d].window_dilation.to_string(),
+    );
+    part(
+        "rhs_reversal",
+        dims.iter().any(|d| d.window_reversal),
+        &|d| u8::from(dims[d].window_reversal).to_string(),
+    );
     w.attr("window", format_args!("{{{text}}}"));
 }
 
@@ -306,12 +361,21 @@ fn dim_labels(c: &ConvolutionDims) -> String {
     };
     format!(
         "{}_{}->{}",
-        side(&[(c.input_batch, 'b'), (c.input_feature, 'f')], &c.input_spatial),
         side(
-            &[(c.kernel_input_feature, 'i'), (c.kernel_output_feature, 'o')],
+            &[(c.input_batch, 'b'), (c.input_feature, 'f')],
+            &c.input_spatial
+        ),
+        side(
+            &[
+                (c.kernel_input_feature, 'i'),
+                (c.kernel_output_feature, 'o')
+            ],
             &c.kernel_spatial
         ),
-        side(&[(c.output_batch, 'b'), (c.output_feature, 'f')], &c.output_spatial),
+        side(
+            &[(c.output_batch, 'b'), (c.output_feature, 'f')],
+            &c.output_spatial
+        ),
     )
 }
 
@@ -327,7 +391,10 @@ fn write_custom_call(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> 
     }
     w.flag("custom_call_has_side_effect", i.custom_call_has_side_effect);
     if i.padding_type != 0 {
-        w.attr("padding_type", pick(&["", "PADDING_VALID", "PADDING_SAME"], i.padding_type)?);
+        w.attr(
+            "padding_type",
+            pick(&["", "PADDING_VALID", "PADDING_SAME"], i.padding_type)?,
+        );
     }
     if i.custom_call_schedule != 0 {
         let names = ["SCHEDULE_NONE", "SCHEDULE_LATEST", "SCHEDULE_EARLIEST"];
@@ -366,7 +433,9 @@ fn write_computations(
         // The proto has the body first.
         ("while", _) => &["body", "condition"],
         ("select-and-scatter", _) => &["select", "scatter"],
-        ("conditional", 2) if chooses_by_predicate(i, names)? => &["true_computation", "false_computation"],
+        ("conditional", 2) if chooses_by_predicate(i, names)? => {
+            &["true_computation", "false_computation"]
+        }
         ("conditional", _) => &["branch_computations"],
         ("custom-call", _) => &["called_computations"],
         _ => &["to_apply"],
@@ -384,7 +453,10 @@ fn write_computations(
 
 /// Whether a conditional's first operand is a `pred`, and not a branch number.
 fn chooses_by_predicate(i: &Instruction, names: &Names<'_>) -> Result<bool, String> {
-    let &id = i.operand_ids.first().ok_or("a conditional without operands")?;
+    let &id = i
+        .operand_ids
+        .first()
+        .ok_or("a conditional without operands")?;
     let shape = names.shape(id)?;
     Ok(shape.element_type == ElementType::Pred.proto_number() as i32)
 }
@@ -416,16 +488,28 @@ fn write_collective(w: &mut Writer<'_>, i: &Instruction) {
             ),
         );
     } else if !list.replica_groups.is_empty() {
-        let groups = list.replica_groups.iter().map(|g| format!("{{{}}}", join(&g.replica_ids)));
-        w.attr("replica_groups", format_args!("{{{}}}", groups.collect::<Vec<_>>().join(",")));
+        let groups = list
+            .replica_groups
+            .iter()
+            .map(|g| format!("{{{}}}", join(&g.replica_ids)));
+        w.attr(
+            "replica_groups",
+            format_args!("{{{}}}", groups.collect::<Vec<_>>().join(",")),
+        );
     }
     w.flag("use_global_device_ids", i.use_global_device_ids);
     if i.opcode != "custom-call" {
         w.flag("constrain_layout", i.constrain_layout);
     }
     if !i.source_target_pairs.is_empty() {
-        let pairs = i.source_target_pairs.iter().map(|p| format!("{{{},{}}}", p.source, p.target));
-        w.attr("source_target_pairs", format_args!("{{{}}}", pairs.collect::<Vec<_>>().join(",")));
+        let pairs = i
+            .source_target_pairs
+            .iter()
+            .map(|p| format!("{{{},{}}}", p.source, p.target));
+        w.attr(
+            "source_target_pairs",
+            format_args!("{{{}}}", pairs.collect::<Vec<_>>().join(",")),
+        );
     }
 }
 

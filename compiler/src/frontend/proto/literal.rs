@@ -1,6 +1,7 @@
 //! Literals of protos as HLO text.
 
-use slabplan_ir::{ArrayShape, ElementType, literal};
+use slabplan_ir::literal::{Literal as Decoded, encode};
+use slabplan_ir::{ArrayShape, ElementType, ShapePool};
 
 use super::messages::{Literal, Shape};
 
@@ -34,7 +35,10 @@ pub(super) fn write_literal(out: &mut String, value: Option<&Literal>) -> Result
     }
     let order = minor_to_major(shape, array.rank())?;
     let bytes = row_major(&stored, &array, &order, width as usize);
-    out.push_str(&literal::format(&array, &bytes));
+    let mut shapes = ShapePool::new();
+    let id = shapes.intern_array(array);
+    let arrays = vec![Some(bytes)];
+    out.push_str(&encode(&shapes, id, &Decoded { arrays }));
     Ok(())
 }
 
@@ -108,7 +112,10 @@ fn minor_to_major(shape: &Shape, rank: usize) -> Result<Vec<usize>, String> {
     if listed.is_empty() {
         return Ok((0..rank).rev().collect());
     }
-    let order: Vec<usize> = listed.iter().filter_map(|&d| usize::try_from(d).ok()).collect();
+    let order: Vec<usize> = listed
+        .iter()
+        .filter_map(|&d| usize::try_from(d).ok())
+        .collect();
     let mut sorted = order.clone();
     sorted.sort_unstable();
     if sorted.into_iter().eq(0..rank) {
@@ -132,7 +139,11 @@ fn row_major(stored: &[u8], array: &ArrayShape, minor_to_major: &[usize], width:
     let mut index = vec![0u64; array.rank()];
     let mut bytes = Vec::with_capacity(stored.len());
     while bytes.len() < stored.len() {
-        let at: usize = index.iter().zip(&strides).map(|(&i, s)| i as usize * s).sum();
+        let at: usize = index
+            .iter()
+            .zip(&strides)
+            .map(|(&i, s)| i as usize * s)
+            .sum();
         bytes.extend_from_slice(&stored[at * width..(at + 1) * width]);
         for d in (0..array.rank()).rev() {
             index[d] += 1;

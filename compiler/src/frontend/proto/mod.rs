@@ -19,13 +19,19 @@ use messages::{HloModule, HloProto};
 pub(super) fn parse(bytes: &[u8]) -> Result<Module, String> {
     let proto = decode(bytes)?;
     let text = text::write(&proto)?;
-    slabplan_ir::text::parse(&text).map_err(|diagnostics| {
-        let lines: Vec<String> = diagnostics.iter().take(10).map(ToString::to_string).collect();
-        format!(
-            "the proto is not a valid module (places are in its text form):\n{}",
-            lines.join("\n")
-        )
-    })
+    slabplan_ir::text::parse(&text)
+        .into_result()
+        .map_err(|diagnostics| {
+            let lines: Vec<String> = diagnostics
+                .iter()
+                .take(10)
+                .map(ToString::to_string)
+                .collect();
+            format!(
+                "the proto is not a valid module (places are in its text form):\n{}",
+                lines.join("\n")
+            )
+        })
 }
 
 /// Both messages begin with field 1: a name in a module, a whole module in an `HloProto`. Only the

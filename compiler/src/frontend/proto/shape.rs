@@ -28,7 +28,10 @@ pub(super) fn write_shape(out: &mut String, shape: &Shape) -> Result<(), String>
         OPAQUE => out.push_str("opaque[]"),
         TOKEN => out.push_str("token[]"),
         BUFFER => {
-            let inner = shape.tuple_shapes.first().ok_or("a buffer shape without its array")?;
+            let inner = shape
+                .tuple_shapes
+                .first()
+                .ok_or("a buffer shape without its array")?;
             out.push_str("b(");
             write_shape(out, inner)?;
             out.push(')');
@@ -112,5 +115,9 @@ fn write_layout(out: &mut String, layout: &Layout) {
 
 /// `1,2,3`.
 pub(super) fn join<T: ToString>(items: &[T]) -> String {
-    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+    items
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(",")
 }

@@ -34,7 +34,8 @@ impl<'a> Names<'a> {
     /// The name of a computation.
     pub(super) fn computation(&self, id: i64) -> Result<&'a str, String> {
         let name = self.computations.get(&id);
-        name.copied().ok_or_else(|| format!("no computation has id {id}"))
+        name.copied()
+            .ok_or_else(|| format!("no computation has id {id}"))
     }
 }
 
@@ -73,33 +74,66 @@ fn names(module: &HloModule) -> Result<Names<'_>, String> {
 
 fn write_header(out: &mut String, module: &HloModule) -> Result<(), String> {
     let _ = write!(out, "HloModule {}", module.name);
-    if module.schedule.as_ref().is_some_and(|s| !s.sequences.is_empty()) {
+    if module
+        .schedule
+        .as_ref()
+        .is_some_and(|s| !s.sequences.is_empty())
+    {
         out.push_str(", is_scheduled=true");
     }
-    if let Some(alias) = module.input_output_alias.as_ref().filter(|a| !a.entries.is_empty()) {
+    if let Some(alias) = module
+        .input_output_alias
+        .as_ref()
+        .filter(|a| !a.entries.is_empty())
+    {
         let entries = alias.entries.iter().map(|e| {
             format!(
                 "{{{}}}: ({}, {{{}}}, {})",
                 join(&e.output_shape_index),
                 e.parameter_number,
                 join(&e.parameter_shape_index),
-                if e.kind == 2 { "must-alias" } else { "may-alias" },
+                if e.kind == 2 {
+                    "must-alias"
+                } else {
+                    "may-alias"
+                },
             )
         });
-        let _ = write!(out, ", input_output_alias={{ {} }}", entries.collect::<Vec<_>>().join(", "));
+        let _ = write!(
+            out,
+            ", input_output_alias={{ {} }}",
+            entries.collect::<Vec<_>>().join(", ")
+        );
     }
-    if let Some(donor) = module.buffer_donor.as_ref().filter(|d| !d.entries.is_empty()) {
-        let entries = donor
-            .entries
-            .iter()
-            .map(|e| format!("({}, {{{}}})", e.parameter_number, join(&e.parameter_shape_index)));
-        let _ = write!(out, ", buffer_donor={{ {} }}", entries.collect::<Vec<_>>().join(", "));
+    if let Some(donor) = module
+        .buffer_donor
+        .as_ref()
+        .filter(|d| !d.entries.is_empty())
+    {
+        let entries = donor.entries.iter().map(|e| {
+            format!(
+                "({}, {{{}}})",
+                e.parameter_number,
+                join(&e.parameter_shape_index)
+            )
+        });
+        let _ = write!(
+            out,
+            ", buffer_donor={{ {} }}",
+            entries.collect::<Vec<_>>().join(", ")
+        );
     }
     if let Some(shape) = &module.host_program_shape {
         out.push_str(", entry_computation_layout={(");
         write_shapes(out, &shape.parameters)?;
         out.push_str(")->");
-        write_shape(out, shape.result.as_ref().ok_or("an entry layout without a result")?)?;
+        write_shape(
+            out,
+            shape
+                .result
+                .as_ref()
+                .ok_or("an entry layout without a result")?,
+        )?;
         out.push('}');
     }
     out.push_str("\n\n");
@@ -133,7 +167,13 @@ fn write_tables(out: &mut String, index: &StackFrameIndex) {
         let _ = writeln!(
             out,
             "{} {{file_name_id={} function_name_id={} line={} end_line={} column={} end_column={}}}",
-            i + 1, l.file_name_id, l.function_name_id, l.line, l.end_line, l.column, l.end_column
+            i + 1,
+            l.file_name_id,
+            l.function_name_id,
+            l.line,
+            l.end_line,
+            l.column,
+            l.end_column
         );
     }
     out.push_str("\nStackFrames\n");
@@ -141,7 +181,9 @@ fn write_tables(out: &mut String, index: &StackFrameIndex) {
         let _ = writeln!(
             out,
             "{} {{file_location_id={} parent_frame_id={}}}",
-            i + 1, f.file_location_id, i64::from(f.parent_frame_id) + 1
+            i + 1,
+            f.file_location_id,
+            i64::from(f.parent_frame_id) + 1
         );
     }
     out.push_str("\n\n");
@@ -168,7 +210,11 @@ fn write_computation(
     }
     out.push('}');
     if !matches!(computation.execution_thread.as_str(), "" | "main") {
-        let _ = write!(out, ", execution_thread=\"{}\"", escape(computation.execution_thread.as_bytes()));
+        let _ = write!(
+            out,
+            ", execution_thread=\"{}\"",
+            escape(computation.execution_thread.as_bytes())
+        );
     }
     out.push_str("\n\n");
     Ok(())
@@ -197,7 +243,9 @@ fn in_order<'a>(
         .iter()
         .map(|id| match by_id.get(id) {
             Some(&i) if seen.insert(*id) => Ok(i),
-            _ => Err(format!("its schedule names instruction {id} twice or wrongly")),
+            _ => Err(format!(
+                "its schedule names instruction {id} twice or wrongly"
+            )),
         })
         .collect()
 }
