@@ -4,6 +4,7 @@ use slabplan_ir::{Module, Target};
 
 use crate::alias::must_alias;
 use crate::buffers::{Buffers, buffers};
+use crate::config::PlanConfig;
 use crate::dataflow::Dataflow;
 use crate::error::PlanError;
 use crate::interference::{ClassId, Classes, Conflict, coalesce};
@@ -37,7 +38,11 @@ pub struct Analysis {
 /// Analyses a scheduled, verified module whose must-aliases can all be kept.
 ///
 /// Near-linear in instructions and operands.
-pub fn analyse(module: &Module, target: &Target) -> Result<Analysis, PlanError> {
+pub fn analyse(
+    module: &Module,
+    target: &Target,
+    config: &PlanConfig,
+) -> Result<Analysis, PlanError> {
     if !module.is_scheduled {
         return Err(PlanError::NotScheduled);
     }
@@ -45,7 +50,7 @@ pub fn analyse(module: &Module, target: &Target) -> Result<Analysis, PlanError> 
     let flow = Dataflow::new(module, &order);
     let ports = Ports::new(module, &flow);
     let live = Liveness::new(module, &order, &flow, &ports);
-    let rules = ShareRules::new(module, &order, &flow, &live);
+    let rules = ShareRules::new(module, &order, &flow, &live, config.trust_back_end);
     let constraints = must_alias(module, &order, &flow);
     let (classes, conflicts) = coalesce(&flow, &live, &rules, &constraints);
     if let Some(conflict) = conflicts.first() {

@@ -13,6 +13,9 @@ pub struct PlanConfig {
     pub pack: PackConfig,
     /// Whether a result may take exactly the bytes of an operand that dies.
     pub may_share: bool,
+    /// Whether to take the module's back end at its word where it says that an instruction may
+    /// write a result over an operand ([`slabplan_ir::promise`]).
+    pub trust_back_end: bool,
 }
 
 impl Default for PlanConfig {
@@ -21,6 +24,7 @@ impl Default for PlanConfig {
             accounting: Accounting::Slab,
             pack: PackConfig::default(),
             may_share: true,
+            trust_back_end: true,
         }
     }
 }

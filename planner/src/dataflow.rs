@@ -11,7 +11,7 @@
 
 use smallvec::SmallVec;
 
-use slabplan_ir::attr::AttrName;
+use slabplan_ir::attr::{AttrName, OperandAlias};
 use slabplan_ir::entity::{EntityId, PrimaryMap, SecondaryMap};
 use slabplan_ir::instr::Instr;
 use slabplan_ir::{InstrId, Module, Opcode, PosId, Positions};
@@ -229,7 +229,33 @@ impl Sources<'_> {
                 }
             }
             O::AllGatherStart | O::CollectivePermuteStart => self.add_collective_start(instr, i),
-            _ => self.own_rest(instr),
+            _ => {
+                self.own_rest(instr);
+                self.join_declared(instr, i);
+            }
+        }
+    }
+
+    /// Results declared to lie on one and the same operand array are one value, held twice.
+    fn join_declared(&mut self, instr: InstrId, i: &Instr) {
+        let aliases = i.operand_aliases();
+        for (k, alias) in aliases.iter().enumerate() {
+            let same = |a: &&OperandAlias| {
+                a.operand == alias.operand && a.operand_index == alias.operand_index
+            };
+            let Some(first) = aliases[..k].iter().find(same) else {
+                continue;
+            };
+            let first = self.positions.at(self.module, instr, &first.output_index);
+            let here = self.positions.at(self.module, instr, &alias.output_index);
+            if let (Some(first), Some(here)) = (first, here)
+                && first != here
+                && self.of[here] == Source::Own
+                && self.of[first] == Source::Own
+                && self.positions.shape(first) == self.positions.shape(here)
+            {
+                self.of[here] = Source::From(first);
+            }
         }
     }
 

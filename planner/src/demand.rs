@@ -54,12 +54,12 @@ pub fn demand(module: &Module, analysis: &Analysis, layout: &SpaceLayout) -> Dem
     // Ends before starts: intervals are half-open.
     events.sort_unstable();
     let mut demand = Demand::default();
-    // How many buffers are live at an offset: those that share bytes do so exactly.
-    let mut live_at: FxHashMap<u64, u32> = FxHashMap::default();
+    // How many buffers are live at a place: those that share bytes do so exactly.
+    let mut live_at: FxHashMap<(u64, u64), u32> = FxHashMap::default();
     let mut now = 0u64;
     for group in events.chunk_by(|a, b| a.0 == b.0) {
         for &(_, starts, offset, size) in group {
-            let count = live_at.entry(offset).or_insert(0);
+            let count = live_at.entry((offset, size)).or_insert(0);
             if starts {
                 now += if *count == 0 { size } else { 0 };
                 *count += 1;
@@ -146,8 +146,8 @@ fn live_buffers(
             },
         ));
     }
-    live.sort_by_key(|(offset, b)| (*offset, b.class));
-    live.dedup_by_key(|(offset, b)| if b.padded == 0 { u64::MAX - *offset } else { *offset });
+    live.sort_by_key(|(offset, b)| (*offset, b.padded, b.class));
+    live.dedup_by_key(|(offset, b)| (*offset, b.padded));
     let mut live: Vec<LiveBuffer> = live.into_iter().map(|(_, b)| b).collect();
     live.sort_by_key(|b| (std::cmp::Reverse(b.padded), b.class));
     live

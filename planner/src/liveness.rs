@@ -20,6 +20,7 @@ use slabplan_ir::plan::LiveInterval;
 use slabplan_ir::{CompId, InstrId, Module, Opcode};
 
 use crate::dataflow::{Dataflow, ValueId, ValueKind};
+use crate::inplace::in_place_pairs;
 use crate::order::ProgramOrder;
 use crate::ports::Ports;
 
@@ -39,7 +40,8 @@ impl Liveness {
     ///
     /// O((uses + values) · nesting depth) apart from sorting.
     pub fn new(module: &Module, order: &ProgramOrder, flow: &Dataflow, ports: &Ports) -> Self {
-        let mut uses = Uses::new(module, order, flow);
+        let in_flight = InFlight::new(module, order, flow);
+        let mut uses = Uses::new(module, order, flow, &in_flight);
         for &instr in order.sequence() {
             uses.add_instr(instr);
         }
@@ -60,15 +62,15 @@ impl Liveness {
         for (value, comp, end) in uses.last() {
             climb.add(value, comp, end, &mut of[value]);
         }
-        let in_flight = InFlight::new(module, order);
         for value in flow.values.keys() {
             let ranges = &mut of[value];
             climb.add_definition(value, ranges);
             if ports.is_pinned(value) {
                 ranges.push(interval(0, order.len()));
             }
-            if let Some(whole) = in_flight.of(module, flow.instr_of(value)) {
-                ranges.push(whole);
+            let instr = flow.instr_of(value);
+            if let Some(end) = in_flight.until(module, instr) {
+                ranges.push(interval(order.at(instr), end));
             }
             normalise(ranges);
         }
@@ -112,16 +114,23 @@ struct Uses<'a> {
     module: &'a Module,
     order: &'a ProgramOrder,
     flow: &'a Dataflow,
+    in_flight: &'a InFlight,
     planned: Vec<CompId>,
     found: Vec<(ValueId, CompId, u32)>,
 }
 
 impl<'a> Uses<'a> {
-    fn new(module: &'a Module, order: &'a ProgramOrder, flow: &'a Dataflow) -> Self {
+    fn new(
+        module: &'a Module,
+        order: &'a ProgramOrder,
+        flow: &'a Dataflow,
+        in_flight: &'a InFlight,
+    ) -> Self {
         Self {
             module,
             order,
             flow,
+            in_flight,
             planned: module.planned_computations(),
             found: Vec::new(),
         }
@@ -152,6 +161,15 @@ impl<'a> Uses<'a> {
                 let entry = self.order.entry_of(self.module, instr);
                 for &operand in &i.operands {
                     self.add_leaves(instr, operand, entry);
+                }
+            }
+            O::AsyncStart | O::AsyncUpdate | O::AsyncDone => {
+                for &operand in &i.operands {
+                    for (_, value) in self.flow.leaves(operand) {
+                        if !self.in_flight.overwrites(self.module, instr, value) {
+                            self.found.push((value, i.computation, after));
+                        }
+                    }
                 }
             }
             _ => {
@@ -286,41 +304,76 @@ impl Climb<'_> {
     }
 }
 
-/// Wrapped computations of asynchronous operations: they may run at any moment between start and
-/// done, so all that is defined inside is live that long.
+/// Asynchronous operations: what is defined inside their computation is live until the done.
 struct InFlight {
-    of: SecondaryMap<CompId, Option<LiveInterval>>,
+    /// The operation that an async-start, -update or -done belongs to.
+    start_of: SecondaryMap<InstrId, Option<InstrId>>,
+    /// One past the number of the done, of every computation inside an asynchronous operation.
+    until: SecondaryMap<CompId, Option<u32>>,
+    /// Values from outside that an operation writes over, by its computation, sorted.
+    overwritten: Vec<(CompId, ValueId)>,
 }
 
 impl InFlight {
-    fn new(module: &Module, order: &ProgramOrder) -> Self {
-        let mut of = SecondaryMap::filled(module.computations.len(), None);
-        let is_start = |i: &InstrId| module.instrs[*i].opcode == Opcode::AsyncStart;
-        if order.sequence().iter().any(is_start) {
-            let done = dones(module, order);
-            // Callers before callees, so that what an asynchronous computation calls is in flight with it.
-            for comp in module.planned_computations().into_iter().rev() {
-                let Some(caller) = order.caller(comp) else {
-                    continue;
-                };
-                of[comp] = if is_start(&caller) {
-                    let end = done[caller].map_or(order.len(), |d| order.at(d) + 1);
-                    Some(interval(order.span(comp).start, end))
-                } else {
-                    of[module.instrs[caller].computation]
-                };
+    fn new(module: &Module, order: &ProgramOrder, flow: &Dataflow) -> Self {
+        let (start_of, done) = starts_and_dones(module, order);
+        let mut this = Self {
+            start_of,
+            until: SecondaryMap::filled(module.computations.len(), None),
+            overwritten: Vec::new(),
+        };
+        // Callers before callees, so that what an asynchronous computation calls is in flight with it.
+        for comp in module.planned_computations().into_iter().rev() {
+            let Some(caller) = order.caller(comp) else {
+                continue;
+            };
+            if module.instrs[caller].opcode == Opcode::AsyncStart {
+                this.until[comp] =
+                    Some(done[caller].map_or(order.len(), |d: InstrId| order.at(d) + 1));
+                this.note_overwritten(module, flow, comp);
+            } else {
+                this.until[comp] = this.until[module.instrs[caller].computation];
             }
         }
-        Self { of }
+        this.overwritten.sort_unstable();
+        this
     }
 
-    fn of(&self, module: &Module, instr: InstrId) -> Option<LiveInterval> {
-        self.of[module.instrs[instr].computation]
+    /// The bytes of an operand that is written in place belong to the result from then on, and the
+    /// result holds them until the done.
+    fn note_overwritten(&mut self, module: &Module, flow: &Dataflow, comp: CompId) {
+        for &instr in &module.computations[comp].instrs {
+            for (_, over) in in_place_pairs(module, instr) {
+                let operand = module.instrs[instr].operands.get(over.operand as usize);
+                let pos = operand.and_then(|&o| flow.positions.at(module, o, &over.index));
+                self.overwritten
+                    .extend(pos.and_then(|p| flow.at(p)).map(|v| (comp, v)));
+            }
+        }
+    }
+
+    /// Whether the operation that `instr` starts or ends writes over `value`.
+    fn overwrites(&self, module: &Module, instr: InstrId, value: ValueId) -> bool {
+        let operand = module.instrs[instr].operands.first();
+        let start = self.start_of[instr].or_else(|| self.start_of[*operand?]);
+        start
+            .and_then(|s| module.instrs[s].comp(AttrName::Calls))
+            .is_some_and(|c| self.overwritten.binary_search(&(c, value)).is_ok())
+    }
+
+    fn until(&self, module: &Module, instr: InstrId) -> Option<u32> {
+        self.until[module.instrs[instr].computation]
     }
 }
 
-/// The async-done of every async-start, found through async-updates.
-fn dones(module: &Module, order: &ProgramOrder) -> SecondaryMap<InstrId, Option<InstrId>> {
+/// The operation of every async instruction, and the async-done of every async-start, found through async-updates.
+fn starts_and_dones(
+    module: &Module,
+    order: &ProgramOrder,
+) -> (
+    SecondaryMap<InstrId, Option<InstrId>>,
+    SecondaryMap<InstrId, Option<InstrId>>,
+) {
     let mut start_of = SecondaryMap::filled(module.instrs.len(), None);
     let mut done = SecondaryMap::filled(module.instrs.len(), None);
     for &instr in order.sequence() {
@@ -336,5 +389,5 @@ fn dones(module: &Module, order: &ProgramOrder) -> SecondaryMap<InstrId, Option<
             _ => {}
         }
     }
-    done
+    (start_of, done)
 }

@@ -5,12 +5,12 @@ use slabplan_ir::plan::{
     Accounting, BufferKind, Plan, PlanBuffer, PlanSpace, PlanStats, PlanValue,
 };
 use slabplan_ir::target::MemorySpace;
-use slabplan_ir::{Bytes, Module, Offset, Target};
+use slabplan_ir::{Bytes, Module, Offset, PosId, Target};
 
 use crate::analysis::{Analysis, analyse};
 use crate::buffers::Buffer;
 use crate::config::PlanConfig;
-use crate::dataflow::ValueKind;
+use crate::dataflow::{Dataflow, ValueKind};
 use crate::demand::{Demand, demand};
 use crate::error::PlanError;
 use crate::interference::ClassId;
@@ -33,7 +33,7 @@ pub struct Planned {
 /// `copies::insert_copies` for modules that are not. Near-linear but for the packer, whose
 /// effort the configuration bounds.
 pub fn plan(module: &Module, target: &Target, config: &PlanConfig) -> Result<Planned, PlanError> {
-    let analysis = analyse(module, target)?;
+    let analysis = analyse(module, target, config)?;
     let mut offsets = SecondaryMap::filled(analysis.buffers.len(), 0);
     let mut spaces = Vec::new();
     let mut demands = Vec::new();
@@ -157,10 +157,7 @@ fn plan_buffers(
             .iter()
             .map(|&v| analysis.flow.values[v])
             .filter(|v| v.kind == ValueKind::Defined)
-            .map(|v| PlanValue {
-                instr: analysis.flow.positions.instr(v.def),
-                index: analysis.flow.positions.index(module, v.def),
-            })
+            .flat_map(|v| written_at(module, &analysis.flow, v.def))
             .collect();
         let offset = Offset::new(offsets[class]).map_err(|error| PlanError::SpaceSize {
             space: buffer.space,
@@ -176,4 +173,25 @@ fn plan_buffers(
         });
     }
     Ok(out)
+}
+
+/// The positions of a defining instruction at which the value that it defines at `def` stands.
+fn written_at(module: &Module, flow: &Dataflow, def: PosId) -> Vec<PlanValue> {
+    let instr = flow.positions.instr(def);
+    let value = flow.at(def);
+    let index = |pos| flow.positions.index(module, pos);
+    if module.instrs[instr].operand_aliases().is_empty() {
+        return vec![PlanValue {
+            instr,
+            index: index(def),
+        }];
+    }
+    flow.positions
+        .of(instr)
+        .filter(|&p| value.is_some() && flow.at(p) == value)
+        .map(|p| PlanValue {
+            instr,
+            index: index(p),
+        })
+        .collect()
 }

@@ -7,6 +7,7 @@
 
 use slabplan_ir::attr::AttrName;
 use slabplan_ir::entity::SecondaryMap;
+use slabplan_ir::promise::promises;
 use slabplan_ir::{InstrId, Module, Opcode, PosId};
 
 use crate::dataflow::{Dataflow, ValueId, ValueKind};
@@ -23,6 +24,7 @@ pub struct ShareRules<'a> {
     live: &'a Liveness,
     /// Fused instructions with a use that reads other elements than the one being computed.
     mixes_elements: SecondaryMap<InstrId, bool>,
+    trusts_back_end: bool,
 }
 
 impl<'a> ShareRules<'a> {
@@ -32,6 +34,7 @@ impl<'a> ShareRules<'a> {
         order: &'a ProgramOrder,
         flow: &'a Dataflow,
         live: &'a Liveness,
+        trusts_back_end: bool,
     ) -> Self {
         let mut this = Self {
             module,
@@ -39,6 +42,7 @@ impl<'a> ShareRules<'a> {
             flow,
             live,
             mixes_elements: SecondaryMap::filled(module.instrs.len(), false),
+            trusts_back_end,
         };
         let mut fused = SecondaryMap::filled(module.computations.len(), false);
         for (_, i) in module.instrs.iter() {
@@ -47,8 +51,7 @@ impl<'a> ShareRules<'a> {
             }
         }
         // Computations stand before those that name them, so a nested fusion is done before its user.
-        for (comp, computation) in module.computations.iter().filter(|(c, _)| fused[*c]) {
-            debug_assert!(fused[comp]);
+        for (_, computation) in module.computations.iter().filter(|(c, _)| fused[*c]) {
             for &instr in computation.instrs.iter().rev() {
                 this.note_fused_uses(instr, instr == computation.root);
             }
@@ -86,11 +89,7 @@ impl<'a> ShareRules<'a> {
 
     fn fusion_is_elementwise_on(&self, instr: InstrId, number: usize) -> bool {
         let i = &self.module.instrs[instr];
-        let is_custom = i
-            .ident(AttrName::Kind)
-            .is_some_and(|k| self.module.str(k) == "kCustom");
         i.comp(AttrName::Calls)
-            .filter(|_| !is_custom)
             .and_then(|c| self.module.computations[c].params.get(number).copied())
             .is_some_and(|param| !self.mixes_elements[param])
     }
@@ -98,6 +97,27 @@ impl<'a> ShareRules<'a> {
     /// Whether the result at `result` may lie on the array that `user` has as part `part` of its
     /// operand `number`. Says nothing about whether that array dies here.
     fn allows(&self, user: InstrId, number: usize, part: PosId, result: PosId) -> bool {
+        self.is_proved(user, number, part, result) || self.is_promised(user, number, part, result)
+    }
+
+    /// Whether the back end that compiled the module says so (XLA's `MayAlias` hint).
+    fn is_promised(&self, user: InstrId, number: usize, part: PosId, result: PosId) -> bool {
+        let positions = &self.flow.positions;
+        let arrays_before = || {
+            positions
+                .of(user)
+                .take_while(|&p| p != result)
+                .filter(|&p| positions.has_bytes(self.module, p))
+                .count() as u32
+        };
+        self.trusts_back_end
+            && positions.node_of(part) == 0
+            && promises(self.module, user)
+                .iter()
+                .any(|p| p.operand as usize == number && p.result_array == arrays_before())
+    }
+
+    fn is_proved(&self, user: InstrId, number: usize, part: PosId, result: PosId) -> bool {
         let positions = &self.flow.positions;
         let i = &self.module.instrs[user];
         let index = positions.index(self.module, result);
@@ -115,9 +135,48 @@ impl<'a> ShareRules<'a> {
             Opcode::TriangularSolve => number == 1,
             Opcode::Sort => index.first().is_none_or(|&k| k as usize == number),
             Opcode::Copy => false,
-            Opcode::Fusion => self.fusion_is_elementwise_on(user, number),
+            Opcode::Fusion => {
+                self.fusion_is_elementwise_on(user, number)
+                    && (self.is_one_loop(user) || self.result_reads(user, number, &index))
+            }
             _ => self.is_elementwise_on(user, number),
         }
+    }
+
+    /// Whether all results of a fusion are computed element by element in the same loop.
+    fn is_one_loop(&self, fusion: InstrId) -> bool {
+        let kind = self.module.instrs[fusion].ident(AttrName::Kind);
+        kind.is_some_and(|k| matches!(self.module.str(k), "kLoop" | "kInput"))
+    }
+
+    /// Whether part `index` of a fusion's result is computed from its parameter `number` element by element.
+    fn result_reads(&self, fusion: InstrId, number: usize, index: &[u32]) -> bool {
+        let Some(fused) = self.module.instrs[fusion].comp(AttrName::Calls) else {
+            return false;
+        };
+        let fused = &self.module.computations[fused];
+        let root = &self.module.instrs[fused.root];
+        let from = match (root.opcode, index) {
+            (Opcode::Tuple, [k]) => root.operands.get(*k as usize).copied(),
+            (Opcode::Tuple, _) => None,
+            (_, []) => Some(fused.root),
+            _ => None,
+        };
+        let param = fused.params.get(number);
+        let mut seen: Vec<InstrId> = from.into_iter().collect();
+        let mut next = 0;
+        while let Some(&instr) = seen.get(next) {
+            if Some(&instr) == param {
+                return true;
+            }
+            for (k, &operand) in self.module.instrs[instr].operands.iter().enumerate() {
+                if self.is_elementwise_on(instr, k) && !seen.contains(&operand) {
+                    seen.push(operand);
+                }
+            }
+            next += 1;
+        }
+        false
     }
 
     /// Whether `result`, defined by `user`, may lie on the bytes of `operand`: every way in which
