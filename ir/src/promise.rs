@@ -64,12 +64,16 @@ mod tests {
 
     #[test]
     fn lists_are_cut_out() {
-        let config = r#"{"a":[],"aliasing_operands":{"lists":[{"indices":["0","2"]},{"indices":["3"]}]}}"#;
+        let config =
+            r#"{"a":[],"aliasing_operands":{"lists":[{"indices":["0","2"]},{"indices":["3"]}]}}"#;
         assert_eq!(
             aliasing_lists(config),
             Some(r#"{"indices":["0","2"]},{"indices":["3""#)
         );
-        assert_eq!(aliasing_lists(r#"{"aliasing_operands":{"lists":[]}}"#), Some(""));
+        assert_eq!(
+            aliasing_lists(r#"{"aliasing_operands":{"lists":[]}}"#),
+            Some("")
+        );
         assert_eq!(aliasing_lists("{}"), None);
     }
 }

@@ -54,9 +54,13 @@ impl Why {
                 module.instrs[instr].opcode,
                 name(instr)
             ),
-            Why::LoopRoot { instr } => format!("carried from iteration to iteration by %{}", name(instr)),
+            Why::LoopRoot { instr } => {
+                format!("carried from iteration to iteration by %{}", name(instr))
+            }
             Why::LoopInit { instr } => format!("initial value of a carry of %{}", name(instr)),
-            Why::Branch { instr, branch } => format!("returned by branch {branch} of %{}", name(instr)),
+            Why::Branch { instr, branch } => {
+                format!("returned by branch {branch} of %{}", name(instr))
+            }
             Why::Output { alias } => {
                 let a = &module.input_output_alias[alias as usize];
                 format!(
@@ -102,7 +106,9 @@ fn add_in_place(module: &Module, flow: &Dataflow, instr: InstrId, found: &mut Ve
         };
         let result = flow.positions.at(module, instr, &index);
         let part = flow.positions.at(module, operand, &over.index);
-        let values = result.and_then(|r| flow.at(r)).zip(part.and_then(|p| flow.at(p)));
+        let values = result
+            .and_then(|r| flow.at(r))
+            .zip(part.and_then(|p| flow.at(p)));
         if let (Some((result, operand)), Some(at)) = (values, part)
             && result != operand
         {

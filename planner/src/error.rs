@@ -12,7 +12,9 @@ pub enum PlanError {
     #[error("module is not scheduled; schedule it first")]
     NotScheduled,
     /// A computation is called from two places; give each call its own clone.
-    #[error("computation %{computation} has more than one caller (%{caller} is the second); flatten the call graph first")]
+    #[error(
+        "computation %{computation} has more than one caller (%{caller} is the second); flatten the call graph first"
+    )]
     SharedComputation {
         /// The computation.
         computation: String,
@@ -46,7 +48,9 @@ pub enum PlanError {
         target: String,
     },
     /// Values that must occupy the same bytes lie in different memory spaces.
-    #[error("%{first} in memory space {first_space} and %{second} in memory space {second_space} must occupy the same bytes; a copy between the spaces is missing")]
+    #[error(
+        "%{first} in memory space {first_space} and %{second} in memory space {second_space} must occupy the same bytes; a copy between the spaces is missing"
+    )]
     SpaceMismatch {
         /// One value.
         first: String,
@@ -58,7 +62,9 @@ pub enum PlanError {
         second_space: u32,
     },
     /// Values that must occupy the same bytes are needed at the same time.
-    #[error("%{first} and %{second} must occupy the same bytes ({why}) but both are needed at %{at}; insert copies first")]
+    #[error(
+        "%{first} and %{second} must occupy the same bytes ({why}) but both are needed at %{at}; insert copies first"
+    )]
     Interference {
         /// One value.
         first: String,
@@ -70,7 +76,9 @@ pub enum PlanError {
         at: String,
     },
     /// Copies were inserted again and again without reaching a module that needs none.
-    #[error("copy insertion did not settle after {rounds} rounds; first remaining conflict: {conflict}")]
+    #[error(
+        "copy insertion did not settle after {rounds} rounds; first remaining conflict: {conflict}"
+    )]
     CopiesDidNotSettle {
         /// How many rounds were tried.
         rounds: u32,

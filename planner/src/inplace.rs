@@ -88,12 +88,7 @@ fn declared(module: &Module, instr: InstrId, index: &[u32]) -> Option<InPlaceOpe
         })
 }
 
-fn of_fusion(
-    module: &Module,
-    instr: InstrId,
-    index: &[u32],
-    depth: u32,
-) -> Option<InPlaceOperand> {
+fn of_fusion(module: &Module, instr: InstrId, index: &[u32], depth: u32) -> Option<InPlaceOperand> {
     let depth = depth.checked_sub(1)?;
     let fused = module.instrs[instr].comp(AttrName::Calls)?;
     let (writer, part) = source(module, module.computations[fused].root, index.into());

@@ -265,7 +265,7 @@ impl Climb<'_> {
             None => module.instrs[self.flow.instr_of(value)].computation,
         };
         loop {
-            if comp == home {
+            if self.is_visible_from(home, comp) {
                 let start = carry.map_or_else(|| self.start(value), |w| order.at(w));
                 out.push(interval(start, end));
                 // The condition decides after the last iteration that the carry is the result.
@@ -294,6 +294,20 @@ impl Climb<'_> {
             comp = module.instrs[caller].computation;
             end = entry;
         }
+    }
+
+    /// Whether `comp` is `home`, or calls it (through calls and asynchronous operations, which return
+    /// the value itself).
+    fn is_visible_from(&self, mut home: CompId, comp: CompId) -> bool {
+        while home != comp {
+            match self.order.caller(home).map(|c| &self.module.instrs[c]) {
+                Some(i) if matches!(i.opcode, Opcode::Call | Opcode::AsyncStart) => {
+                    home = i.computation;
+                }
+                _ => return false,
+            }
+        }
+        true
     }
 
     fn add_condition(&self, w: InstrId, out: &mut Ranges) {

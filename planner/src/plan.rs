@@ -43,7 +43,9 @@ pub fn plan(module: &Module, target: &Target, config: &PlanConfig) -> Result<Pla
             offsets[class] = offset;
         }
         let demand = demand(module, &analysis, &layout);
-        spaces.push(plan_space(module, &analysis, space, &layout, &demand, config)?);
+        spaces.push(plan_space(
+            module, &analysis, space, &layout, &demand, config,
+        )?);
         demands.push((space.id, demand));
     }
     let plan = Plan {

@@ -121,12 +121,13 @@ fn pack_classes(
     config: &PlanConfig,
 ) -> Result<Packed, PlanError> {
     let problem = problem(buffers, bonds, classes, space);
-    let packing = pack::pack(&problem, &config.pack, &mut |_| Control::Continue).map_err(|error| {
-        PlanError::Pack {
-            space: space.id,
-            error,
-        }
-    })?;
+    let packing =
+        pack::pack(&problem, &config.pack, &mut |_| Control::Continue).map_err(|error| {
+            PlanError::Pack {
+                space: space.id,
+                error,
+            }
+        })?;
     Ok(Packed {
         offsets: packing.offsets,
         height: packing.height,

@@ -230,7 +230,8 @@ impl<'a> ShareRules<'a> {
                 let mut seen: Vec<ValueId> = Vec::new();
                 for &operand in &self.module.instrs[user].operands {
                     for (part, dying) in self.flow.leaves(operand) {
-                        let same = self.flow.positions.shape(part) == self.flow.positions.shape(result);
+                        let same =
+                            self.flow.positions.shape(part) == self.flow.positions.shape(result);
                         if same && !seen.contains(&dying) && self.may_pass(dying, born, t) {
                             seen.push(dying);
                             found(dying, born, t);
