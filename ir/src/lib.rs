@@ -23,6 +23,7 @@ pub mod opcode;
 pub mod padding;
 pub mod plan;
 pub mod position;
+pub mod promise;
 pub mod shape;
 pub mod strings;
 pub mod target;

@@ -1,2 +1,40 @@
-//! Module to plan.
+//! Module to plan: where every value of a scheduled HLO module lies in one slab per memory space.
+//!
+//! ```text
+//! scheduled module
+//!   -> program order          order        one number for every instruction, loops and branches included
+//!   -> values                 dataflow     which value stands at every position
+//!   -> roles                  ports        arguments, donation, results, constants
+//!   -> live ranges            liveness     when its bytes are needed, with holes
+//!   -> must-alias classes     alias, interference   what must occupy the same bytes, and whether it can
+//!   -> buffers                buffers      size, memory space, role
+//!   -> options                options      who may share bytes, who lies side by side
+//!   -> offsets                problem, pack
+//!   -> plan                   plan of slabplan-ir
+//! ```
+//!
+//! The crate is pure: no files, clocks, threads or randomness. The same module, target and
+//! configuration give the same plan everywhere.
+
+pub mod alias;
+mod analysis;
+pub mod buffers;
+mod config;
+pub mod dataflow;
+pub mod demand;
+mod error;
+pub mod inplace;
+pub mod interference;
+pub mod liveness;
+pub mod options;
+pub mod order;
 pub mod pack;
+mod plan;
+pub mod ports;
+pub mod problem;
+pub mod share;
+
+pub use analysis::{Analysis, analyse};
+pub use config::PlanConfig;
+pub use error::PlanError;
+pub use plan::{Planned, plan};

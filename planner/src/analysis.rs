@@ -1,0 +1,86 @@
+//! All analyses of one scheduled module, in pipeline order.
+
+use slabplan_ir::{Module, Target};
+
+use crate::alias::must_alias;
+use crate::buffers::{Buffers, buffers};
+use crate::config::PlanConfig;
+use crate::dataflow::Dataflow;
+use crate::error::PlanError;
+use crate::interference::{ClassId, Classes, Conflict, coalesce};
+use crate::liveness::Liveness;
+use crate::options::{Piece, may_share, pieces};
+use crate::order::ProgramOrder;
+use crate::ports::Ports;
+use crate::share::ShareRules;
+
+/// Everything that planning knows of a module before it places anything.
+#[derive(Clone, Debug)]
+pub struct Analysis {
+    /// Program order.
+    pub order: ProgramOrder,
+    /// The value at every position.
+    pub flow: Dataflow,
+    /// Arguments, results, constants.
+    pub ports: Ports,
+    /// Live ranges of values.
+    pub live: Liveness,
+    /// Must-alias classes.
+    pub classes: Classes,
+    /// The classes as buffers.
+    pub buffers: Buffers,
+    /// Pairs of buffers that may occupy exactly the same bytes.
+    pub may_share: Vec<(ClassId, ClassId)>,
+    /// Buffers that lie at fixed distances.
+    pub pieces: Vec<Piece>,
+}
+
+/// Analyses a scheduled, verified module whose must-aliases can all be kept.
+///
+/// Near-linear in instructions and operands.
+pub fn analyse(
+    module: &Module,
+    target: &Target,
+    config: &PlanConfig,
+) -> Result<Analysis, PlanError> {
+    if !module.is_scheduled {
+        return Err(PlanError::NotScheduled);
+    }
+    let order = ProgramOrder::new(module)?;
+    let flow = Dataflow::new(module, &order);
+    let ports = Ports::new(module, &flow);
+    let live = Liveness::new(module, &order, &flow, &ports);
+    let rules = ShareRules::new(module, &order, &flow, &live, config.trust_back_end);
+    let constraints = must_alias(module, &order, &flow);
+    let (classes, conflicts) = coalesce(&flow, &live, &rules, &constraints);
+    if let Some(conflict) = conflicts.first() {
+        return Err(interference(module, &order, &flow, conflict));
+    }
+    let buffers = buffers(module, target, &order, &flow, &ports, &live, &classes)?;
+    let may_share = may_share(&rules, &order, &flow, &classes, &buffers);
+    let pieces = pieces(module, &order, &flow, &classes, &buffers)?;
+    Ok(Analysis {
+        order,
+        flow,
+        ports,
+        live,
+        classes,
+        buffers,
+        may_share,
+        pieces,
+    })
+}
+
+fn interference(
+    module: &Module,
+    order: &ProgramOrder,
+    flow: &Dataflow,
+    conflict: &Conflict,
+) -> PlanError {
+    PlanError::Interference {
+        first: flow.display(module, conflict.first),
+        second: flow.display(module, conflict.second),
+        why: conflict.constraint.why.describe(module),
+        at: module.name_of(order.instr(conflict.at)).to_owned(),
+    }
+}

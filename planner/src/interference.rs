@@ -1,0 +1,180 @@
+//! Joins values that must alias into classes, one constraint after another, as long as no two values
+//! of a class are needed at the same time.
+//!
+//! A constraint that would put two values that are both needed into the same bytes is not joined but
+//! returned as a conflict; a copy at the place the constraint comes from resolves it.
+
+use std::collections::BTreeMap;
+
+use petgraph::unionfind::UnionFind;
+
+use slabplan_ir::entity::{EntityId, PrimaryMap, SecondaryMap};
+
+use crate::alias::MustAlias;
+use crate::dataflow::{Dataflow, ValueId};
+use crate::liveness::Liveness;
+use crate::share::ShareRules;
+
+slabplan_ir::entity! {
+    /// A must-alias class: values that occupy the same bytes one after another.
+    ClassId = "class";
+}
+
+/// The must-alias classes of a module.
+#[derive(Clone, Debug)]
+pub struct Classes {
+    of: SecondaryMap<ValueId, ClassId>,
+    members: PrimaryMap<ClassId, Vec<ValueId>>,
+}
+
+impl Classes {
+    /// The class of a value.
+    pub fn of(&self, value: ValueId) -> ClassId {
+        self.of[value]
+    }
+
+    /// The values of every class, in value order.
+    pub fn members(&self) -> &PrimaryMap<ClassId, Vec<ValueId>> {
+        &self.members
+    }
+}
+
+/// Two values that a constraint puts into the same bytes although both are needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The constraint.
+    pub constraint: MustAlias,
+    /// One value.
+    pub first: ValueId,
+    /// The other.
+    pub second: ValueId,
+    /// A moment at which both are needed.
+    pub at: u32,
+}
+
+/// Joins all `constraints`, in the given order, that leave no interference inside a class.
+///
+/// O(n log² n) in the live intervals of the values concerned: the smaller class is always checked
+/// against the larger.
+pub fn coalesce(
+    flow: &Dataflow,
+    live: &Liveness,
+    rules: &ShareRules<'_>,
+    constraints: &[MustAlias],
+) -> (Classes, Vec<Conflict>) {
+    let mut joiner = Joiner {
+        sets: UnionFind::new(flow.values.len()),
+        spans: vec![None; flow.values.len()],
+        live,
+        rules,
+    };
+    let conflicts = constraints
+        .iter()
+        .filter_map(|&c| {
+            let (first, second, at) = joiner.join(c.place, c.value).err()?;
+            Some(Conflict {
+                constraint: c,
+                first,
+                second,
+                at,
+            })
+        })
+        .collect();
+    (joiner.into_classes(), conflicts)
+}
+
+/// Live intervals of a class by their start: (end, value).
+type Spans = BTreeMap<u32, (u32, ValueId)>;
+
+struct Joiner<'a> {
+    sets: UnionFind<usize>,
+    /// Kept at the representative of classes that have been looked at.
+    spans: Vec<Option<Spans>>,
+    live: &'a Liveness,
+    rules: &'a ShareRules<'a>,
+}
+
+impl Joiner<'_> {
+    fn join(&mut self, a: ValueId, b: ValueId) -> Result<(), (ValueId, ValueId, u32)> {
+        let (a, b) = (self.sets.find(a.index()), self.sets.find(b.index()));
+        if a == b {
+            return Ok(());
+        }
+        let (mut large, mut small) = (self.take(a), self.take(b));
+        if large.len() < small.len() {
+            std::mem::swap(&mut large, &mut small);
+        }
+        let clash = small
+            .iter()
+            .find_map(|(&start, &(end, value))| self.clash(&large, start, end, value));
+        if let Some(clash) = clash {
+            // Which of the two a map belongs to follows from any value in it.
+            for spans in [large, small] {
+                if let Some(&(_, value)) = spans.values().next() {
+                    let root = self.sets.find(value.index());
+                    self.spans[root] = Some(spans);
+                }
+            }
+            return Err(clash);
+        }
+        large.extend(small);
+        self.sets.union(a, b);
+        let root = self.sets.find(a);
+        self.spans[root] = Some(large);
+        Ok(())
+    }
+
+    fn take(&mut self, root: usize) -> Spans {
+        self.spans[root].take().unwrap_or_else(|| {
+            let value = ValueId::from_index(root);
+            self.live
+                .of(value)
+                .iter()
+                .map(|r| (r.start, (r.end, value)))
+                .collect()
+        })
+    }
+
+    /// The first interval of `spans` that can't lie in the same bytes as `[start, end)` of `value`.
+    ///
+    /// Intervals in `spans` overlap by one moment at most, and only with a neighbour.
+    fn clash(
+        &self,
+        spans: &Spans,
+        start: u32,
+        end: u32,
+        value: ValueId,
+    ) -> Option<(ValueId, ValueId, u32)> {
+        let before = spans.range(..=start).next_back();
+        let after = spans.range(start + 1..end.max(start + 1));
+        before
+            .into_iter()
+            .chain(after)
+            .filter(|&(_, &(other_end, _))| other_end > start)
+            .find_map(|(&other_start, &(other_end, other))| {
+                let ((first, first_end), (second, second_start)) = if other_start < start {
+                    ((other, other_end), (value, start))
+                } else {
+                    ((value, end), (other, other_start))
+                };
+                let passes = other_start != start
+                    && first_end == second_start + 1
+                    && self.rules.may_pass(first, second, second_start);
+                (!passes).then_some((first, second, second_start))
+            })
+    }
+
+    fn into_classes(self) -> Classes {
+        let labels = self.sets.into_labeling();
+        let mut class_of_root: Vec<Option<ClassId>> = vec![None; labels.len()];
+        let mut members: PrimaryMap<ClassId, Vec<ValueId>> = PrimaryMap::new();
+        let mut of = SecondaryMap::filled(labels.len(), ClassId::from_index(0));
+        for (index, &root) in labels.iter().enumerate() {
+            let class = *class_of_root[root].get_or_insert_with(|| members.push(Vec::new()));
+            let value = ValueId::from_index(index);
+            members[class].push(value);
+            of[value] = class;
+        }
+        Classes { of, members }
+    }
+}

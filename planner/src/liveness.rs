@@ -1,0 +1,407 @@
+//! When every value's bytes are needed, exactly, in program order.
+//!
+//! A value is live from the instruction that defines it to its last use, both included. Because one
+//! number line holds the inside of loops and branches too, the range of a value has holes:
+//!
+//! * What is used inside a loop but defined outside it is live through the whole loop, since the
+//!   next iteration reads it again.
+//! * A loop's carry is live from the start of the condition to its last read in the body, and again
+//!   from the while on; between that read and the definition of the next one its bytes are free.
+//! * Branches of a conditional exclude each other: what only branch 1 reads is dead in branch 0.
+//! * Operands and results of an asynchronous operation are live until its done.
+//!
+//! Forwarding instructions (tuple, get-tuple-element, bitcast, ...) read no bytes and are no uses.
+
+use smallvec::SmallVec;
+
+use slabplan_ir::attr::AttrName;
+use slabplan_ir::entity::SecondaryMap;
+use slabplan_ir::plan::LiveInterval;
+use slabplan_ir::{CompId, InstrId, Module, Opcode};
+
+use crate::dataflow::{Dataflow, ValueId, ValueKind};
+use crate::inplace::in_place_pairs;
+use crate::order::ProgramOrder;
+use crate::ports::Ports;
+
+/// Half-open intervals of program order, ascending and disjoint.
+pub type Ranges = SmallVec<[LiveInterval; 2]>;
+
+/// Live ranges of all values of a module.
+#[derive(Clone, Debug)]
+pub struct Liveness {
+    of: SecondaryMap<ValueId, Ranges>,
+    /// Values that a computation returns, sorted.
+    live_out: Vec<(CompId, ValueId)>,
+}
+
+impl Liveness {
+    /// Computes the live range of every value.
+    ///
+    /// O((uses + values) · nesting depth) apart from sorting.
+    pub fn new(module: &Module, order: &ProgramOrder, flow: &Dataflow, ports: &Ports) -> Self {
+        let in_flight = InFlight::new(module, order, flow);
+        let mut uses = Uses::new(module, order, flow, &in_flight);
+        for &instr in order.sequence() {
+            uses.add_instr(instr);
+        }
+        let mut live_out = Vec::new();
+        for &comp in uses.planned.clone().iter() {
+            uses.add_root(comp, &mut live_out);
+        }
+        live_out.sort_unstable();
+        live_out.dedup();
+
+        let mut of = SecondaryMap::filled(flow.values.len(), Ranges::new());
+        let climb = Climb {
+            module,
+            order,
+            flow,
+            ports,
+        };
+        for (value, comp, end) in uses.last() {
+            climb.add(value, comp, end, &mut of[value]);
+        }
+        for value in flow.values.keys() {
+            let ranges = &mut of[value];
+            climb.add_definition(value, ranges);
+            if ports.is_pinned(value) {
+                ranges.push(interval(0, order.len()));
+            }
+            let instr = flow.instr_of(value);
+            if let Some(end) = in_flight.until(module, instr) {
+                ranges.push(interval(order.at(instr), end));
+            }
+            normalise(ranges);
+        }
+        Self { of, live_out }
+    }
+
+    /// The live range of `value`.
+    pub fn of(&self, value: ValueId) -> &[LiveInterval] {
+        &self.of[value]
+    }
+
+    /// Whether `comp` returns `value` (it is then needed past the end of the computation).
+    pub fn is_live_out(&self, comp: CompId, value: ValueId) -> bool {
+        self.live_out.binary_search(&(comp, value)).is_ok()
+    }
+}
+
+/// `[start, end)`.
+pub(crate) fn interval(start: u32, end: u32) -> LiveInterval {
+    LiveInterval { start, end }
+}
+
+/// Sorts and joins intervals that overlap or touch; drops empty ones.
+pub(crate) fn normalise(ranges: &mut Ranges) {
+    ranges.retain(|r| r.start < r.end);
+    ranges.sort_unstable();
+    let mut kept = 0;
+    for k in 1..ranges.len() {
+        if ranges[k].start <= ranges[kept].end {
+            ranges[kept].end = ranges[kept].end.max(ranges[k].end);
+        } else {
+            kept += 1;
+            ranges[kept] = ranges[k];
+        }
+    }
+    ranges.truncate(kept + 1);
+}
+
+/// Collects uses: (value, computation of the use, one past the moment of the use).
+struct Uses<'a> {
+    module: &'a Module,
+    order: &'a ProgramOrder,
+    flow: &'a Dataflow,
+    in_flight: &'a InFlight,
+    planned: Vec<CompId>,
+    found: Vec<(ValueId, CompId, u32)>,
+}
+
+impl<'a> Uses<'a> {
+    fn new(
+        module: &'a Module,
+        order: &'a ProgramOrder,
+        flow: &'a Dataflow,
+        in_flight: &'a InFlight,
+    ) -> Self {
+        Self {
+            module,
+            order,
+            flow,
+            in_flight,
+            planned: module.planned_computations(),
+            found: Vec::new(),
+        }
+    }
+
+    fn add_instr(&mut self, instr: InstrId) {
+        use Opcode as O;
+        let i = &self.module.instrs[instr];
+        let after = self.order.at(instr) + 1;
+        match i.opcode {
+            O::Tuple
+            | O::GetTupleElement
+            | O::Bitcast
+            | O::AddDependency
+            | O::OptimizationBarrier
+            | O::Domain => {}
+            O::Copy if self.module.shapes.tuple(i.shape).is_some() => {}
+            O::While => self.add_while(instr, i.operands[0]),
+            // The operands are handed over as the callee begins; what happens to them inside counts there.
+            O::Conditional => {
+                let entry = self.order.entry_of(self.module, instr);
+                self.add_leaves(instr, i.operands[0], after);
+                for &operand in i.operands.iter().skip(1) {
+                    self.add_leaves(instr, operand, entry);
+                }
+            }
+            O::Call => {
+                let entry = self.order.entry_of(self.module, instr);
+                for &operand in &i.operands {
+                    self.add_leaves(instr, operand, entry);
+                }
+            }
+            O::AsyncStart | O::AsyncUpdate | O::AsyncDone => {
+                for &operand in &i.operands {
+                    for (_, value) in self.flow.leaves(operand) {
+                        if !self.in_flight.overwrites(self.module, instr, value) {
+                            self.found.push((value, i.computation, after));
+                        }
+                    }
+                }
+            }
+            _ => {
+                for &operand in &i.operands {
+                    self.add_leaves(instr, operand, after);
+                }
+            }
+        }
+    }
+
+    /// What the loop changes is handed over at its start; what it passes through stays needed.
+    fn add_while(&mut self, instr: InstrId, init: InstrId) {
+        let comp = self.module.instrs[instr].computation;
+        let entry = self.order.entry_of(self.module, instr);
+        let carried = self.flow.positions.of(instr).map(|p| self.flow.at(p));
+        let initial = self.flow.positions.of(init).map(|p| self.flow.at(p));
+        for (value, carry) in initial.zip(carried) {
+            let Some(value) = value else { continue };
+            let end = if carry == Some(value) {
+                self.order.at(instr)
+            } else {
+                entry
+            };
+            self.found.push((value, comp, end));
+        }
+    }
+
+    fn add_leaves(&mut self, user: InstrId, operand: InstrId, end: u32) {
+        let comp = self.module.instrs[user].computation;
+        for (_, value) in self.flow.leaves(operand) {
+            self.found.push((value, comp, end));
+        }
+    }
+
+    fn add_root(&mut self, comp: CompId, live_out: &mut Vec<(CompId, ValueId)>) {
+        let end = self.order.span(comp).end;
+        for (_, value) in self.flow.leaves(self.module.computations[comp].root) {
+            self.found.push((value, comp, end));
+            live_out.push((comp, value));
+        }
+    }
+
+    /// The last use of every value in every computation, sorted by value.
+    fn last(mut self) -> Vec<(ValueId, CompId, u32)> {
+        self.found.sort_unstable();
+        let mut last: Vec<(ValueId, CompId, u32)> = Vec::with_capacity(self.found.len());
+        for f in self.found {
+            match last.last_mut() {
+                Some(l) if (l.0, l.1) == (f.0, f.1) => l.2 = f.2,
+                _ => last.push(f),
+            }
+        }
+        last
+    }
+}
+
+/// Turns a use into live intervals by climbing from the computation of the use to that of the definition.
+struct Climb<'a> {
+    module: &'a Module,
+    order: &'a ProgramOrder,
+    flow: &'a Dataflow,
+    ports: &'a Ports,
+}
+
+impl Climb<'_> {
+    /// The value is live at its definition even if nobody uses it.
+    fn add_definition(&self, value: ValueId, out: &mut Ranges) {
+        let start = match self.flow.values[value].kind {
+            ValueKind::LoopCarry(w) => self.order.entry_of(self.module, w),
+            _ => self.start(value),
+        };
+        out.push(interval(start, start + 1));
+    }
+
+    /// Where a value other than a loop's carry begins. An argument's bytes are taken from the start
+    /// of the program.
+    fn start(&self, value: ValueId) -> u32 {
+        if self.ports.is_parameter(value) {
+            0
+        } else {
+            self.order.at(self.flow.instr_of(value))
+        }
+    }
+
+    fn add(&self, value: ValueId, mut comp: CompId, mut end: u32, out: &mut Ranges) {
+        let (module, order) = (self.module, self.order);
+        let carry = match self.flow.values[value].kind {
+            ValueKind::LoopCarry(w) => Some(w),
+            _ => None,
+        };
+        let home = match carry {
+            Some(w) => module.instrs[w].computation,
+            None => module.instrs[self.flow.instr_of(value)].computation,
+        };
+        loop {
+            if self.is_visible_from(home, comp) {
+                let start = carry.map_or_else(|| self.start(value), |w| order.at(w));
+                out.push(interval(start, end));
+                // The condition decides after the last iteration that the carry is the result.
+                if let Some(w) = carry {
+                    self.add_condition(w, out);
+                }
+                return;
+            }
+            let Some(caller) = order.caller(comp) else {
+                return out.push(interval(0, end));
+            };
+            let span = order.span(comp);
+            if carry == Some(caller) {
+                out.push(interval(span.start, end));
+                if module.instrs[caller].comp(AttrName::Body) == Some(comp) {
+                    self.add_condition(caller, out);
+                }
+                return;
+            }
+            let entry = order.entry_of(module, caller);
+            if module.instrs[caller].opcode == Opcode::While {
+                out.push(interval(entry, order.at(caller)));
+            } else {
+                out.push(interval(span.start, end));
+            }
+            comp = module.instrs[caller].computation;
+            end = entry;
+        }
+    }
+
+    /// Whether `comp` is `home`, or calls it (through calls and asynchronous operations, which return
+    /// the value itself).
+    fn is_visible_from(&self, mut home: CompId, comp: CompId) -> bool {
+        while home != comp {
+            match self.order.caller(home).map(|c| &self.module.instrs[c]) {
+                Some(i) if matches!(i.opcode, Opcode::Call | Opcode::AsyncStart) => {
+                    home = i.computation;
+                }
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    fn add_condition(&self, w: InstrId, out: &mut Ranges) {
+        if let Some(condition) = self.module.instrs[w].comp(AttrName::Condition) {
+            let span = self.order.span(condition);
+            out.push(interval(span.start, span.end));
+        }
+    }
+}
+
+/// Asynchronous operations: what is defined inside their computation is live until the done.
+struct InFlight {
+    /// The operation that an async-start, -update or -done belongs to.
+    start_of: SecondaryMap<InstrId, Option<InstrId>>,
+    /// One past the number of the done, of every computation inside an asynchronous operation.
+    until: SecondaryMap<CompId, Option<u32>>,
+    /// Values from outside that an operation writes over, by its computation, sorted.
+    overwritten: Vec<(CompId, ValueId)>,
+}
+
+impl InFlight {
+    fn new(module: &Module, order: &ProgramOrder, flow: &Dataflow) -> Self {
+        let (start_of, done) = starts_and_dones(module, order);
+        let mut this = Self {
+            start_of,
+            until: SecondaryMap::filled(module.computations.len(), None),
+            overwritten: Vec::new(),
+        };
+        // Callers before callees, so that what an asynchronous computation calls is in flight with it.
+        for comp in module.planned_computations().into_iter().rev() {
+            let Some(caller) = order.caller(comp) else {
+                continue;
+            };
+            if module.instrs[caller].opcode == Opcode::AsyncStart {
+                this.until[comp] =
+                    Some(done[caller].map_or(order.len(), |d: InstrId| order.at(d) + 1));
+                this.note_overwritten(module, flow, comp);
+            } else {
+                this.until[comp] = this.until[module.instrs[caller].computation];
+            }
+        }
+        this.overwritten.sort_unstable();
+        this
+    }
+
+    /// The bytes of an operand that is written in place belong to the result from then on, and the
+    /// result holds them until the done.
+    fn note_overwritten(&mut self, module: &Module, flow: &Dataflow, comp: CompId) {
+        for &instr in &module.computations[comp].instrs {
+            for (_, over) in in_place_pairs(module, instr) {
+                let operand = module.instrs[instr].operands.get(over.operand as usize);
+                let pos = operand.and_then(|&o| flow.positions.at(module, o, &over.index));
+                self.overwritten
+                    .extend(pos.and_then(|p| flow.at(p)).map(|v| (comp, v)));
+            }
+        }
+    }
+
+    /// Whether the operation that `instr` starts or ends writes over `value`.
+    fn overwrites(&self, module: &Module, instr: InstrId, value: ValueId) -> bool {
+        let operand = module.instrs[instr].operands.first();
+        let start = self.start_of[instr].or_else(|| self.start_of[*operand?]);
+        start
+            .and_then(|s| module.instrs[s].comp(AttrName::Calls))
+            .is_some_and(|c| self.overwritten.binary_search(&(c, value)).is_ok())
+    }
+
+    fn until(&self, module: &Module, instr: InstrId) -> Option<u32> {
+        self.until[module.instrs[instr].computation]
+    }
+}
+
+/// The operation of every async instruction, and the async-done of every async-start, found through async-updates.
+fn starts_and_dones(
+    module: &Module,
+    order: &ProgramOrder,
+) -> (
+    SecondaryMap<InstrId, Option<InstrId>>,
+    SecondaryMap<InstrId, Option<InstrId>>,
+) {
+    let mut start_of = SecondaryMap::filled(module.instrs.len(), None);
+    let mut done = SecondaryMap::filled(module.instrs.len(), None);
+    for &instr in order.sequence() {
+        let i = &module.instrs[instr];
+        match i.opcode {
+            Opcode::AsyncStart => start_of[instr] = Some(instr),
+            Opcode::AsyncUpdate => start_of[instr] = start_of[i.operands[0]],
+            Opcode::AsyncDone => {
+                if let Some(start) = start_of[i.operands[0]] {
+                    done[start] = Some(instr);
+                }
+            }
+            _ => {}
+        }
+    }
+    (start_of, done)
+}
