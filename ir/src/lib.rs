@@ -9,6 +9,7 @@
 //! ```
 
 pub mod attr;
+pub mod check;
 pub mod edit;
 mod element_type;
 pub mod entity;

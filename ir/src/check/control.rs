@@ -1,0 +1,571 @@
+//! Execution of while, conditional, call and async operations: one frame for each computation that
+//! is being run, none on the machine's stack.
+
+use smallvec::SmallVec;
+
+use super::execute::{Bound, Machine, Pending, SymbolKind};
+use super::memory::{Mark, Place, Sym, merge};
+use super::message::culprit_clause;
+use super::schedule;
+use super::violation::{Reader, ViolationKind as K};
+use crate::attr::AttrName;
+use crate::entity::{CompId, InstrId, PosId};
+use crate::opcode::Opcode;
+
+/// A computation that is being run.
+struct Frame {
+    comp: CompId,
+    /// How many of its instructions have been started.
+    next: usize,
+    caller: Caller,
+}
+
+/// Why it is run, and what happens when it ends.
+enum Caller {
+    Entry,
+    Condition(InstrId, Vec<Carry>),
+    Body(InstrId, Vec<Carry>),
+    Branch(InstrId, Branches),
+    Call(InstrId),
+    Async(InstrId, Mark),
+}
+
+/// One array that a while carries.
+#[derive(Clone, Copy)]
+struct Carry {
+    /// The part of the while's result.
+    result: PosId,
+    /// The same part of its operand, condition parameter and body parameter.
+    condition_param: PosId,
+    body_param: PosId,
+    /// Its place, and the symbol of "the carried value of some iteration".
+    bound: Bound,
+    /// Whether it passes through the body unchanged.
+    unchanged: bool,
+}
+
+/// A conditional, some of whose branches have been run.
+struct Branches {
+    computations: SmallVec<[CompId; 2]>,
+    /// Number of the branch that is being run.
+    current: usize,
+    /// The state before it.
+    before: Mark,
+    /// What the branches before it wrote.
+    written: Vec<(Place, Sym)>,
+    /// Where branch 0 left each array of the result.
+    roots: Vec<Option<Bound>>,
+    /// Whether all branches so far left the very same value there.
+    agree: Vec<bool>,
+}
+
+impl Machine<'_, '_> {
+    /// Runs the entry computation to its end.
+    pub(super) fn execute(&mut self) {
+        let entry = self.module().entry;
+        self.entered[entry] = true;
+        let mut frames = vec![Frame {
+            comp: entry,
+            next: 0,
+            caller: Caller::Entry,
+        }];
+        while let Some(frame) = frames.last_mut() {
+            let next = self.flow.module.computations[frame.comp]
+                .instrs
+                .get(frame.next);
+            if let Some(&instr) = next {
+                frame.next += 1;
+                self.start(instr, &mut frames);
+            } else if let Some(frame) = frames.pop() {
+                self.leave(frame, &mut frames);
+            }
+        }
+    }
+
+    /// Runs an instruction, or begins the computation it calls.
+    fn start(&mut self, id: InstrId, frames: &mut Vec<Frame>) {
+        let begun = match self.module().instrs[id].opcode {
+            Opcode::While => self.start_while(id, frames),
+            Opcode::Conditional => self.start_conditional(id, frames),
+            Opcode::Call => self.start_call(id, frames),
+            Opcode::AsyncStart => self.start_async(id, frames),
+            _ => {
+                self.straight(id);
+                Some(())
+            }
+        };
+        if begun.is_none() {
+            self.not_understood(id);
+            self.point = self.point.saturating_add(1);
+        }
+    }
+
+    fn leave(&mut self, frame: Frame, frames: &mut Vec<Frame>) {
+        match frame.caller {
+            Caller::Entry => {
+                let root = self.module().entry().root;
+                for output in self.arrays(root) {
+                    self.read(Reader::Exit, output);
+                }
+            }
+            Caller::Condition(whil, carries) => {
+                self.leave_condition(whil, frame.comp, carries, frames);
+            }
+            Caller::Body(whil, carries) => self.leave_body(whil, frame.comp, &carries),
+            Caller::Branch(conditional, branches) => {
+                self.leave_branch(conditional, branches, frames);
+            }
+            Caller::Call(call) => self.leave_call(call, frame.comp),
+            Caller::Async(start, mark) => self.leave_async(start, frame.comp, &mark),
+        }
+    }
+
+    /// Notes that `caller` runs `comp`; a computation is run from one place only.
+    fn enter(&mut self, comp: CompId, caller: InstrId) -> bool {
+        if std::mem::replace(&mut self.entered[comp], true) {
+            let kind = K::SharedComputation {
+                computation: comp,
+                caller,
+            };
+            self.report(kind, |this| {
+                format!(
+                    "{} runs %{}, which already runs elsewhere: each call needs a computation of its own",
+                    this.flow.name(caller),
+                    this.module().comp_name(comp)
+                )
+            });
+            return false;
+        }
+        true
+    }
+
+    /// The `n`-th parameter of `comp`, if its shape has the parts of `like`.
+    fn param(&self, comp: CompId, n: usize, like: InstrId) -> Option<InstrId> {
+        let &param = self.module().computations[comp].params.get(n)?;
+        self.same_parts(param, like).then_some(param)
+    }
+
+    fn same_parts(&self, a: InstrId, b: InstrId) -> bool {
+        let module = self.module();
+        module
+            .shapes
+            .compatible(module.instrs[a].shape, module.instrs[b].shape)
+    }
+
+    /// The part of `other` that corresponds to the part `pos` of an instruction of the same shape.
+    fn same_part(&self, pos: PosId, other: InstrId) -> PosId {
+        self.flow
+            .positions
+            .node(other, self.flow.positions.node_of(pos))
+    }
+
+    /// Binds all arrays of `to` to what `from` holds.
+    fn forward_all(&mut self, to: InstrId, from: InstrId) {
+        for pos in self.arrays(to) {
+            self.forward(pos, self.same_part(pos, from));
+        }
+    }
+
+    fn start_while(&mut self, id: InstrId, frames: &mut Vec<Frame>) -> Option<()> {
+        let instr = &self.module().instrs[id];
+        let condition = instr.comp(AttrName::Condition)?;
+        let body = instr.comp(AttrName::Body)?;
+        let &init = instr.operands.first()?;
+        let condition_param = self.param(condition, 0, id)?;
+        let body_param = self.param(body, 0, id)?;
+        let root = self.module().computations[body].root;
+        if !self.same_parts(init, id) || !self.same_parts(root, id) {
+            return None;
+        }
+        if !self.enter(condition, id) || !self.enter(body, id) {
+            self.point = self.point.saturating_add(1);
+            return Some(());
+        }
+        let mut carries = Vec::new();
+        for result in self.arrays(id) {
+            let from = self.same_part(result, init);
+            self.read(Reader::Instr(id), from);
+            let Some(bound) = self.run.bound[from] else {
+                continue;
+            };
+            carries.push(Carry {
+                result,
+                condition_param: self.same_part(result, condition_param),
+                body_param: self.same_part(result, body_param),
+                bound,
+                unchanged: self.unchanged[result],
+            });
+        }
+        for carry in &mut carries {
+            if !carry.unchanged {
+                carry.bound.sym = self.new_symbol(SymbolKind::Value(carry.result));
+                self.memory.write(carry.bound.place, carry.bound.sym);
+            }
+            self.bind(carry.condition_param, carry.bound);
+            self.bind(carry.body_param, carry.bound);
+        }
+        frames.push(Frame {
+            comp: condition,
+            next: 0,
+            caller: Caller::Condition(id, carries),
+        });
+        Some(())
+    }
+
+    fn leave_condition(
+        &mut self,
+        whil: InstrId,
+        condition: CompId,
+        carries: Vec<Carry>,
+        frames: &mut Vec<Frame>,
+    ) {
+        let predicate = self.module().computations[condition].root;
+        for pos in self.arrays(predicate) {
+            self.read(Reader::Instr(whil), pos);
+        }
+        for carry in &carries {
+            self.read(Reader::EndOf(whil), carry.condition_param);
+        }
+        let body = self.module().instrs[whil].comp(AttrName::Body);
+        if let Some(comp) = body {
+            frames.push(Frame {
+                comp,
+                next: 0,
+                caller: Caller::Body(whil, carries),
+            });
+        }
+    }
+
+    fn leave_body(&mut self, whil: InstrId, body: CompId, carries: &[Carry]) {
+        let root = self.module().computations[body].root;
+        for carry in carries {
+            let end = self.same_part(carry.result, root);
+            self.read(Reader::EndOf(whil), end);
+            let Some(left) = self.run.bound[end] else {
+                continue;
+            };
+            let start = carry.bound.place;
+            let moved =
+                (left.place.space, left.place.extent.start) != (start.space, start.extent.start);
+            if moved && !start.extent.is_empty() {
+                let (carried, root) = (self.flow.value(carry.result), self.flow.value(end));
+                let kind = K::CarryMoved {
+                    whil,
+                    carry: carried.clone(),
+                    root: root.clone(),
+                };
+                self.report(kind, |this| {
+                    format!(
+                        "{} is carried at {}, but the body leaves {} at {}",
+                        this.flow.value_name(&carried),
+                        this.show_place(start),
+                        this.flow.value_name(&root),
+                        this.show_place(left.place)
+                    )
+                });
+            }
+        }
+        for carry in carries {
+            let mut bound = carry.bound;
+            if !carry.unchanged {
+                bound.sym = self.new_symbol(SymbolKind::Value(carry.result));
+                self.memory.write(bound.place, bound.sym);
+            }
+            self.bind(carry.result, bound);
+        }
+        self.point = self.point.saturating_add(1);
+    }
+
+    fn start_conditional(&mut self, id: InstrId, frames: &mut Vec<Frame>) -> Option<()> {
+        let instr = &self.module().instrs[id];
+        let computations = instr.branches();
+        let operands = instr.operands.clone();
+        let (&selector, inputs) = operands.split_first()?;
+        if computations.is_empty() || inputs.len() != computations.len() {
+            return None;
+        }
+        for (&comp, &input) in computations.iter().zip(inputs) {
+            let param = self.param(comp, 0, input)?;
+            let root = self.module().computations[comp].root;
+            if !self.same_parts(root, id) || param == root && !self.same_parts(input, id) {
+                return None;
+            }
+        }
+        for pos in self.arrays(selector) {
+            self.read(Reader::Instr(id), pos);
+        }
+        let before = self.memory.mark();
+        let branches = Branches {
+            computations,
+            current: 0,
+            before,
+            written: Vec::new(),
+            roots: Vec::new(),
+            agree: Vec::new(),
+        };
+        self.start_branch(id, branches, frames);
+        Some(())
+    }
+
+    /// Begins the current branch; one that can't be run is passed over.
+    fn start_branch(&mut self, id: InstrId, branches: Branches, frames: &mut Vec<Frame>) {
+        let comp = branches.computations[branches.current];
+        let input = self.module().instrs[id].operands[branches.current + 1];
+        if self.enter(comp, id) {
+            if let Some(param) = self.param(comp, 0, input) {
+                self.forward_all(param, input);
+            }
+            frames.push(Frame {
+                comp,
+                next: 0,
+                caller: Caller::Branch(id, branches),
+            });
+        } else {
+            self.memory.undo(&branches.before);
+            self.next_branch(id, branches, frames);
+        }
+    }
+
+    fn leave_branch(&mut self, id: InstrId, mut branches: Branches, frames: &mut Vec<Frame>) {
+        let root = self.module().computations[branches.computations[branches.current]].root;
+        let first_root = self.module().computations[branches.computations[0]].root;
+        for (n, result) in self.arrays(id).into_iter().enumerate() {
+            let end = self.same_part(result, root);
+            self.read(Reader::EndOf(id), end);
+            let bound = self.run.bound[end];
+            if branches.roots.len() <= n {
+                branches.roots.push(bound);
+                branches.agree.push(true);
+                continue;
+            }
+            let (Some(first), Some(other)) = (branches.roots[n], bound) else {
+                branches.roots[n] = branches.roots[n].or(bound);
+                branches.agree[n] = false;
+                continue;
+            };
+            branches.agree[n] &= first.place == other.place && first.sym == other.sym;
+            let start = |b: Bound| (b.place.space, b.place.extent.start);
+            if start(first) != start(other) && !first.place.extent.is_empty() {
+                let first_end = self.flow.value(self.same_part(result, first_root));
+                let other_end = self.flow.value(end);
+                let kind = K::BranchesDisagree {
+                    conditional: id,
+                    first: first_end.clone(),
+                    other: other_end.clone(),
+                };
+                self.report(kind, |this| {
+                    format!(
+                        "the branches of {} leave one result in two places: {} at {}, {} at {}",
+                        this.flow.name(id),
+                        this.flow.value_name(&first_end),
+                        this.show_place(first.place),
+                        this.flow.value_name(&other_end),
+                        this.show_place(other.place)
+                    )
+                });
+            }
+        }
+        branches
+            .written
+            .extend(self.memory.written_since(&branches.before));
+        self.memory.undo(&branches.before);
+        self.next_branch(id, branches, frames);
+    }
+
+    /// Goes on to the next branch, or joins them all.
+    fn next_branch(&mut self, id: InstrId, mut branches: Branches, frames: &mut Vec<Frame>) {
+        branches.current += 1;
+        if branches.current < branches.computations.len() {
+            branches.before = self.memory.mark();
+            self.start_branch(id, branches, frames);
+            return;
+        }
+        let lost = self.new_symbol(SymbolKind::Branches(id));
+        for (place, _) in merge(branches.written) {
+            self.memory.write(place, lost);
+        }
+        for (n, result) in self.arrays(id).into_iter().enumerate() {
+            let Some(Some(mut bound)) = branches.roots.get(n).copied() else {
+                continue;
+            };
+            if !branches.agree[n] {
+                bound.sym = self.new_symbol(SymbolKind::Value(result));
+                self.memory.write(bound.place, bound.sym);
+            }
+            self.bind(result, bound);
+        }
+        self.point = self.point.saturating_add(1);
+    }
+
+    fn start_call(&mut self, id: InstrId, frames: &mut Vec<Frame>) -> Option<()> {
+        let comp = self.module().instrs[id].comp(AttrName::ToApply)?;
+        let root = self.module().computations[comp].root;
+        if !self.same_parts(root, id) {
+            return None;
+        }
+        self.bind_params(id, comp)?;
+        if self.enter(comp, id) {
+            frames.push(Frame {
+                comp,
+                next: 0,
+                caller: Caller::Call(id),
+            });
+        } else {
+            self.point = self.point.saturating_add(1);
+        }
+        Some(())
+    }
+
+    /// Gives each parameter of `comp` the operand of the same number.
+    fn bind_params(&mut self, id: InstrId, comp: CompId) -> Option<()> {
+        let operands = self.module().instrs[id].operands.clone();
+        if operands.len() != self.module().computations[comp].params.len() {
+            return None;
+        }
+        for (n, &operand) in operands.iter().enumerate() {
+            let param = self.param(comp, n, operand)?;
+            self.forward_all(param, operand);
+        }
+        Some(())
+    }
+
+    fn leave_call(&mut self, id: InstrId, comp: CompId) {
+        let root = self.module().computations[comp].root;
+        for pos in self.arrays(id) {
+            let end = self.same_part(pos, root);
+            self.read(Reader::EndOf(id), end);
+            self.forward(pos, end);
+        }
+        self.point = self.point.saturating_add(1);
+    }
+
+    fn start_async(&mut self, id: InstrId, frames: &mut Vec<Frame>) -> Option<()> {
+        let module = self.module();
+        let comp = module.instrs[id].comp(AttrName::Calls)?;
+        let root = module.computations[comp].root;
+        let &output = module.shapes.tuple(module.instrs[id].shape)?.get(1)?;
+        // A start that binds its result later has `()` here.
+        if !module.shapes.compatible(module.instrs[root].shape, output) {
+            return None;
+        }
+        self.bind_params(id, comp)?;
+        if self.enter(comp, id) {
+            let mark = self.memory.mark();
+            frames.push(Frame {
+                comp,
+                next: 0,
+                caller: Caller::Async(id, mark),
+            });
+        } else {
+            self.point = self.point.saturating_add(1);
+        }
+        Some(())
+    }
+
+    /// The wrapped computation has run: what it wrote is in flight until the operation is done.
+    fn leave_async(&mut self, id: InstrId, comp: CompId, mark: &Mark) {
+        let module = self.module();
+        let root = module.computations[comp].root;
+        let output = self.flow.element_start(module.instrs[id].shape, 1);
+        let mut results: Vec<Bound> = Vec::new();
+        for end in self.arrays(root) {
+            self.read(Reader::EndOf(id), end);
+            let node = output.unwrap_or(0) + self.flow.positions.node_of(end);
+            if let Some(bound) = self.run.bound[end] {
+                results.push(bound);
+                self.bind(self.flow.positions.node(id, node), bound);
+            }
+        }
+        let written = self.memory.written_since(mark);
+        self.memory.keep();
+        let working = self.new_symbol(SymbolKind::InFlight(id));
+        for &(place, _) in &written {
+            self.memory.write(place, working);
+        }
+        let mut allowed = vec![working];
+        for result in &results {
+            self.memory.write(result.place, result.sym);
+            allowed.push(result.sym);
+        }
+        allowed.sort_unstable();
+        self.define(id);
+        self.keep_sources(id, &results);
+        self.pending.push(Pending {
+            start: id,
+            places: written,
+            allowed,
+        });
+        self.point = self.point.saturating_add(1);
+    }
+
+    /// Operands stay as they are until the operation is done, except one that its result replaced
+    /// in place: that part stands for the result from now on.
+    fn keep_sources(&mut self, id: InstrId, results: &[Bound]) {
+        let module = self.module();
+        let end = self
+            .flow
+            .element_start(module.instrs[id].shape, 1)
+            .unwrap_or(0);
+        let sources = self
+            .arrays(id)
+            .into_iter()
+            .filter(|&p| self.flow.positions.node_of(p) < end);
+        for pos in sources.collect::<Vec<_>>() {
+            let Some(source) = self.run.bound[pos] else {
+                continue;
+            };
+            let replaced = results
+                .iter()
+                .find(|r| r.place == source.place && r.sym != source.sym);
+            match replaced {
+                Some(&result) => self.run.bound[pos] = Some(result),
+                None => self.read(Reader::EndOf(id), pos),
+            }
+        }
+    }
+
+    /// The working bytes of the operation that `done` ends are as its start left them.
+    pub(super) fn finish_async(&mut self, done: InstrId) {
+        let Some(start) = schedule::start_of(self.flow, done) else {
+            return;
+        };
+        let Some(n) = self.pending.iter().position(|p| p.start == start) else {
+            return;
+        };
+        let pending = self.pending.swap_remove(n);
+        for &(place, _) in &pending.places {
+            let bad = self
+                .memory
+                .first_bad(place, |s| pending.allowed.binary_search(&s).is_ok());
+            let Some(bad) = bad else { continue };
+            let at = self.point;
+            let culprit = self.culprit(bad.found);
+            let value = self.flow.value(self.flow.positions.root(start));
+            let kind = K::Lost {
+                reader: Reader::Instr(done),
+                value,
+                bytes: bad.extent,
+                culprit: culprit.clone(),
+                at,
+            };
+            self.report(kind, |this| {
+                format!(
+                    "{} (at {at}) ends {}, which works in bytes {} of {} until then, but they {}",
+                    this.flow.name(done),
+                    this.flow.name(start),
+                    bad.extent,
+                    this.space_name(place),
+                    culprit_clause(this.flow, &culprit)
+                )
+            });
+        }
+    }
+
+    fn show_place(&self, place: Place) -> String {
+        super::execute::show_place(self.plan, place)
+    }
+
+    fn space_name(&self, place: Place) -> String {
+        super::execute::plan_space(self.plan, place)
+    }
+}

@@ -1,0 +1,354 @@
+//! What a fusion's computation says about its operands' bytes.
+//!
+//! Both questions are answered by the checker's own walk of the fused
+//! instructions: which outputs are updates of a part of a parameter (and so
+//! must lie on its bytes), and whether a parameter is read in step with the
+//! result (and so may be replaced by it element by element).
+
+use std::collections::BTreeMap;
+
+use smallvec::SmallVec;
+
+use super::flow::Flow;
+use super::in_place::{Pair, is_elementwise, own_pairs, same_bytes};
+use crate::attr::AttrName;
+use crate::entity::{CompId, InstrId, ShapeId};
+use crate::module::Module;
+use crate::opcode::Opcode;
+use crate::shape::Shape;
+
+/// How deep fusions may nest before a question about them is answered with no.
+const MAX_DEPTH: u32 = 32;
+
+/// A part of a fused result.
+type Part = (InstrId, u32);
+
+/// Outputs of a fusion that update a part of a parameter in place: for each array the fused root
+/// holds, the operation behind it (through tuples and bitcasts), if it has an in-place pair whose
+/// operand is (again through tuples and bitcasts) a parameter.
+///
+/// O(parts of the result × length of those chains).
+pub(super) fn implied_pairs(flow: &Flow<'_>, fusion: InstrId) -> Vec<Pair> {
+    pairs_of(flow, fusion, 0)
+}
+
+fn pairs_of(flow: &Flow<'_>, fusion: InstrId, depth: u32) -> Vec<Pair> {
+    let module = flow.module;
+    let instr = &module.instrs[fusion];
+    let Some(comp) = instr.comp(AttrName::Calls) else {
+        return Vec::new();
+    };
+    if depth >= MAX_DEPTH {
+        return Vec::new();
+    }
+    let root = module.computations[comp].root;
+    (0..module.shapes.node_count(module.instrs[root].shape))
+        .filter_map(|output| {
+            let (source, node) = behind(flow, (root, output))?;
+            let inner = if module.instrs[source].opcode == Opcode::Fusion {
+                let mut pairs = own_pairs(flow, source);
+                pairs.extend(pairs_of(flow, source, depth + 1));
+                pairs
+            } else {
+                own_pairs(flow, source)
+            };
+            let pair = inner.iter().find(|p| p.output == node)?;
+            let &input = module.instrs[source].operands.get(pair.operand as usize)?;
+            let (param, operand_node) = behind(flow, (input, pair.operand_node))?;
+            Some(Pair {
+                output,
+                operand: module.instrs[param].parameter_number()?,
+                operand_node,
+            })
+        })
+        .collect()
+}
+
+/// The part that `part` is a view of, through tuple, get-tuple-element and bitcast.
+fn behind(flow: &Flow<'_>, mut part: Part) -> Option<Part> {
+    let module = flow.module;
+    // Operands come earlier, so the walk ends; a module that breaks this is cut off.
+    for _ in 0..=module.instrs.len() {
+        let instr = &module.instrs[part.0];
+        let first = instr.operands.first().copied();
+        part = match instr.opcode {
+            Opcode::Bitcast => (first?, part.1),
+            Opcode::GetTupleElement => {
+                let index = usize::try_from(instr.int(AttrName::Index)?).ok()?;
+                let start = flow.element_start(module.instrs[first?].shape, index)?;
+                (first?, start + part.1)
+            }
+            Opcode::Tuple => {
+                let (element, rest) = flow.split(instr.shape, part.1)?;
+                (*instr.operands.get(element)?, rest)
+            }
+            _ => return Some(part),
+        };
+    }
+    None
+}
+
+/// What the walk knows of a fused value that depends on the parameter.
+#[derive(Clone, PartialEq, Eq)]
+enum View {
+    /// Element `i` reads the parameter's bytes, seen as an array of this shape, at `i` only.
+    Whole(ShapeId),
+    /// Element `i` reads element `i` of the slice of the parameter at these start indices, the
+    /// slice seen as an array of this shape.
+    Slice(Slice),
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct Slice {
+    /// Shape of the whole array that was sliced.
+    of: ShapeId,
+    /// Shape of the slice when it was cut.
+    cut: ShapeId,
+    /// Start indices.
+    starts: SmallVec<[InstrId; 4]>,
+    /// The slice as seen now.
+    seen: ShapeId,
+}
+
+type Views = BTreeMap<Part, View>;
+
+/// Whether fusion `id` reads the operand of `pair` at the element it is about to write only, so
+/// that the output of `pair` may replace it: each use, to the root, is elementwise or a tuple; a
+/// bitcast whose operand lies in memory as the parameter does; the array that dynamic-update-slice
+/// or scatter updates; or a slice that is updated at the same place.
+///
+/// O(n log n) of the fused instructions.
+pub(super) fn reads_in_step(flow: &Flow<'_>, id: InstrId, pair: Pair) -> bool {
+    let module = flow.module;
+    let instr = &module.instrs[id];
+    let Some(comp) = instr.comp(AttrName::Calls) else {
+        return false;
+    };
+    let Some(&operand) = instr.operands.get(pair.operand as usize) else {
+        return false;
+    };
+    let operand_shape = part_shape(module, operand, pair.operand_node);
+    let output_shape = part_shape(module, id, pair.output);
+    let mut arguments = Views::new();
+    let Some(&param) = module.computations[comp].params.get(pair.operand as usize) else {
+        return false;
+    };
+    arguments.insert((param, pair.operand_node), View::Whole(operand_shape));
+    let Some(outputs) = walk(module, comp, arguments, 0) else {
+        return false;
+    };
+    match outputs.get(&pair.output) {
+        Some(View::Whole(seen)) => lie_alike(module, *seen, output_shape),
+        Some(View::Slice(_)) => false,
+        // Written without reading the parameter: in step only where all outputs share one loop.
+        None => {
+            let kind = instr.ident(AttrName::Kind).map(|s| module.str(s));
+            matches!(kind, Some("kLoop" | "kInput"))
+                && lie_alike(module, operand_shape, output_shape)
+        }
+    }
+}
+
+/// Walks a fused computation whose parameters have `views`; returns the views of the root's parts,
+/// or nothing if the parameter is read out of step.
+fn walk(
+    module: &Module,
+    comp: CompId,
+    mut views: Views,
+    depth: u32,
+) -> Option<BTreeMap<u32, View>> {
+    if depth >= MAX_DEPTH {
+        return None;
+    }
+    let computation = &module.computations[comp];
+    for &id in &computation.instrs {
+        step(module, id, &mut views, depth)?;
+    }
+    let root = computation.root;
+    Some(
+        views
+            .range((root, 0)..=(root, u32::MAX))
+            .map(|(part, view)| (part.1, view.clone()))
+            .collect(),
+    )
+}
+
+/// Adds the views of one fused result; nothing if it reads the parameter out of step.
+fn step(module: &Module, id: InstrId, views: &mut Views, depth: u32) -> Option<()> {
+    use Opcode as O;
+    let instr = &module.instrs[id];
+    let viewed = |&o: &InstrId| views.range((o, 0)..=(o, u32::MAX)).next().is_some();
+    if !instr.operands.iter().any(viewed) {
+        return Some(());
+    }
+    match instr.opcode {
+        O::Tuple => {
+            let mut start = 1;
+            for &o in &instr.operands {
+                copy_views(views, o, 0..=u32::MAX, id, |node| node + start);
+                start += module.shapes.node_count(module.instrs[o].shape);
+            }
+        }
+        O::GetTupleElement => {
+            let o = *instr.operands.first()?;
+            let index = u32::try_from(instr.int(AttrName::Index)?).ok()?;
+            let shape = module.instrs[o].shape;
+            let start = module.shapes.node_of_index(shape, &[index])?;
+            let end = start + module.shapes.node_count(instr.shape);
+            copy_views(views, o, start..=end - 1, id, |node| node - start);
+        }
+        O::Bitcast => {
+            let o = *instr.operands.first()?;
+            let view = views.get(&(o, 0))?.clone();
+            let seen = rebase(module, view, module.instrs[o].shape, instr.shape)?;
+            views.insert((id, 0), seen);
+        }
+        O::Fusion => {
+            let inner = instr.comp(AttrName::Calls)?;
+            let params = &module.computations[inner].params;
+            let mut arguments = Views::new();
+            for (&o, &param) in instr.operands.iter().zip(params) {
+                for (part, view) in views.range((o, 0)..=(o, u32::MAX)) {
+                    arguments.insert((param, part.1), view.clone());
+                }
+            }
+            for (node, view) in walk(module, inner, arguments, depth + 1)? {
+                views.insert((id, node), view);
+            }
+        }
+        O::DynamicSlice => {
+            let (&array, starts) = instr.operands.split_first()?;
+            if starts.iter().any(viewed) {
+                return None;
+            }
+            let Some(View::Whole(of)) = views.get(&(array, 0)) else {
+                return None;
+            };
+            let slice = Slice {
+                of: *of,
+                cut: instr.shape,
+                starts: starts.into(),
+                seen: instr.shape,
+            };
+            // The slice is cut from the array as it lies in memory.
+            if !lie_alike(module, *of, module.instrs[array].shape) {
+                return None;
+            }
+            views.insert((id, 0), View::Slice(slice));
+        }
+        O::DynamicUpdateSlice => {
+            let view = update_slice(module, id, views)?;
+            views.insert((id, 0), view);
+        }
+        O::Scatter => {
+            let arrays = instr.operands.len().saturating_sub(1) / 2;
+            if instr.operands.get(arrays..)?.iter().any(viewed) {
+                return None;
+            }
+            let is_tuple = module.shapes.tuple(instr.shape).is_some();
+            for (i, &o) in instr.operands[..arrays].iter().enumerate() {
+                if let Some(view) = views.get(&(o, 0)).cloned() {
+                    let node = if is_tuple { 1 + i as u32 } else { 0 };
+                    views.insert((id, node), view);
+                }
+            }
+        }
+        op if is_elementwise(op) => {
+            let view = elementwise(module, id, views)?;
+            views.insert((id, 0), view);
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+/// The view of an elementwise result: that of its viewed operands, which must agree.
+fn elementwise(module: &Module, id: InstrId, views: &Views) -> Option<View> {
+    let instr = &module.instrs[id];
+    let result = module.shapes.array(instr.shape)?;
+    let mut agreed: Option<View> = None;
+    for &o in &instr.operands {
+        let Some(view) = views.get(&(o, 0)) else {
+            continue;
+        };
+        if module.shapes.array(module.instrs[o].shape)?.dims != result.dims {
+            return None;
+        }
+        match &agreed {
+            Some(known) if known != view => return None,
+            _ => agreed = Some(view.clone()),
+        }
+    }
+    agreed
+}
+
+/// The view of `dynamic-update-slice(array, update, starts...)`.
+fn update_slice(module: &Module, id: InstrId, views: &Views) -> Option<View> {
+    let instr = &module.instrs[id];
+    let (&array, rest) = instr.operands.split_first()?;
+    let (&update, starts) = rest.split_first()?;
+    if starts.iter().any(|&s| views.contains_key(&(s, 0))) {
+        return None;
+    }
+    let of = match views.get(&(array, 0)) {
+        Some(View::Whole(of)) => Some(*of),
+        Some(View::Slice(_)) => return None,
+        None => None,
+    };
+    match (of, views.get(&(update, 0))) {
+        (Some(of), None) => Some(View::Whole(of)),
+        (Some(of), Some(View::Slice(slice))) => {
+            let same_place = slice.of == of
+                && slice.starts.as_slice() == starts
+                && dims(module, slice.cut)? == dims(module, module.instrs[update].shape)?
+                && dims(module, slice.seen)? == dims(module, slice.cut)?
+                && lie_alike(module, slice.seen, slice.cut);
+            same_place.then_some(View::Whole(of))
+        }
+        _ => None,
+    }
+}
+
+/// The view after a bitcast from `from` to `to`: the same bytes seen as another array. It follows
+/// only where the operand lies in memory as the view does.
+fn rebase(module: &Module, view: View, from: ShapeId, to: ShapeId) -> Option<View> {
+    match view {
+        View::Whole(seen) => lie_alike(module, seen, from).then_some(View::Whole(to)),
+        View::Slice(slice) => {
+            lie_alike(module, slice.seen, from).then_some(View::Slice(Slice { seen: to, ..slice }))
+        }
+    }
+}
+
+fn copy_views(
+    views: &mut Views,
+    from: InstrId,
+    nodes: std::ops::RangeInclusive<u32>,
+    to: InstrId,
+    renumber: impl Fn(u32) -> u32,
+) {
+    let copied: Vec<(u32, View)> = views
+        .range((from, *nodes.start())..=(from, *nodes.end()))
+        .map(|(part, view)| (renumber(part.1), view.clone()))
+        .collect();
+    for (node, view) in copied {
+        views.insert((to, node), view);
+    }
+}
+
+fn dims(module: &Module, shape: ShapeId) -> Option<&[u64]> {
+    Some(&module.shapes.array(shape)?.dims)
+}
+
+fn lie_alike(module: &Module, a: ShapeId, b: ShapeId) -> bool {
+    match (module.shapes.get(a), module.shapes.get(b)) {
+        (Shape::Array(a), Shape::Array(b)) => same_bytes(a, b),
+        _ => false,
+    }
+}
+
+fn part_shape(module: &Module, id: InstrId, node: u32) -> ShapeId {
+    let shape = module.instrs[id].shape;
+    let index = module.shapes.index_of_node(shape, node);
+    module.shapes.subshape(shape, &index).unwrap_or(shape)
+}
