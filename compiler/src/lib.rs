@@ -1,8 +1,36 @@
 //! slabplan's driver: from a module to a proved plan, and from a plan to results.
+//!
+//! Another compiler calls [`compile`] with its module, or puts
+//! [`passes::MemoryPlanning`] at the end of a pipeline of its own:
+//!
+//! ```
+//! use slabplan::{CompileConfig, compile, target};
+//!
+//! let text = "HloModule m
+//! ENTRY e {
+//!   x = f32[100,100] parameter(0)
+//!   y = f32[100,100] negate(x)
+//!   ROOT z = f32[100,100] exponential(y)
+//! }";
+//! let module = slabplan_ir::text::parse(text).unwrap();
+//! let target = target::load("cpu").unwrap();
+//! let compiled = compile(module, &target, &CompileConfig::default()).unwrap();
+//! // The argument and one place for `y`, which `z` takes over.
+//! assert_eq!(compiled.plan.spaces[0].slab.get(), 2 * 40_000 + 2 * 0);
+//! ```
 
 pub mod cli;
+pub mod config;
 pub mod diagnostics;
 pub mod exec;
 pub mod frontend;
 pub mod output;
+pub mod pass;
+pub mod passes;
+pub mod report;
 pub mod target;
+
+mod compile;
+
+pub use compile::{CompileError, Compiled, Seconds, check, compile, prepare};
+pub use config::{CompileConfig, ScheduleMode};

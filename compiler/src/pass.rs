@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use slabplan_ir::plan::InsertedCopy;
+use slabplan_ir::verify::{VerifyErrors, verify};
 use slabplan_ir::{Module, Target};
 use slabplan_planner::{PlanError, Planned};
 
@@ -74,11 +75,8 @@ impl Property {
 #[derive(Debug, thiserror::Error)]
 pub enum PassError {
     /// The module is not valid: before the first pass the input is wrong, later a pass is.
-    #[error("{}", join(.errors))]
-    Invalid {
-        /// Everything the verifier reported.
-        errors: Vec<slabplan_ir::verify::VerifyError>,
-    },
+    #[error(transparent)]
+    Invalid(#[from] VerifyErrors),
     /// A pass was run on a unit that lacks what it needs, or did not establish what it promises.
     #[error("pass `{pass}` {when} {property:?}")]
     Contract {
@@ -101,11 +99,6 @@ pub enum PassError {
     /// Planning failed.
     #[error(transparent)]
     Plan(#[from] PlanError),
-}
-
-fn join(errors: &[slabplan_ir::verify::VerifyError]) -> String {
-    let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    lines.join("\n")
 }
 
 /// One step of the compiler.
@@ -164,10 +157,6 @@ pub fn run_passes(
         check_properties(*pass, "did not establish", pass.ensures(), unit)?;
     }
     Ok(reports)
-}
-
-fn verify(module: &Module) -> Result<(), PassError> {
-    slabplan_ir::verify::verify(module).map_err(|errors| PassError::Invalid { errors })
 }
 
 fn check_properties(

@@ -1,13 +1,15 @@
 //! `slabplan check`.
 
-use slabplan_ir::Plan;
-use slabplan_ir::plan;
+use serde_json::json;
+use slabplan_ir::Module;
+use slabplan_ir::check::{CheckReport, Violations};
+use slabplan_ir::plan::{self, PlanHeader};
 
-use super::load::{Loaded, ModuleArg, TargetArgs};
+use super::load::{ModuleArg, TargetArgs};
 use super::plan::PlanForm;
 use super::{Answer, CliError};
 use crate::config::{CompileConfig, ScheduleMode};
-use crate::{frontend, output, prepare};
+use crate::{check, frontend, output, prepare};
 
 /// Arguments of `check`.
 #[derive(Debug, clap::Args)]
@@ -25,21 +27,67 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let form = PlanForm::of(&args.plan)?;
-    let target = args.target.load()?;
-    let mut loaded = args.module.load()?;
+    let (module, origin) = args.module.load()?;
+    let wrong_plan = |e: plan::PlanFileError| CliError::new(format!("{}: {e}", args.plan));
     let text = read_plan(&args.plan)?;
-    let head = plan::read_header(&text).map_err(|e| CliError::new(format!("{}: {e}", args.plan)))?;
-    let config = CompileConfig {
-        schedule: if head.schedule == "keep" { ScheduleMode::Keep } else { ScheduleMode::Memory },
-        accounting: head.accounting,
-        ..CompileConfig::default()
-    };
-    let module = loaded.take_module();
-    let module = prepare(module, &target, &config).map_err(|e| CliError::from_compile(e, &loaded))?;
-    let parsed = match form {
+    let header = match form {
+        PlanForm::Json => plan::json_header(&text),
+        PlanForm::Text => plan::text_header(&text),
+    }
+    .map_err(wrong_plan)?;
+    let target = args.target.load_or(&header.target)?;
+    let module = prepare(module, &target, &config_of(&header))
+        .map_err(|e| CliError::from_compile(e, &origin))?;
+    let plan = match form {
         PlanForm::Json => plan::from_json(&text, &module),
         PlanForm::Text => plan::from_text(&text, &module),
+    }
+    .map_err(wrong_plan)?;
+    answer(args, &module, check(&module, &plan, &target))
+}
+
+/// The passes that made the module the plan is for.
+fn config_of(header: &PlanHeader) -> CompileConfig {
+    CompileConfig {
+        accounting: header.accounting,
+        schedule: if header.schedule == "keep" {
+            ScheduleMode::Keep
+        } else {
+            ScheduleMode::Memory
+        },
+        ..CompileConfig::default()
+    }
+}
+
+fn read_plan(path: &str) -> Result<String, CliError> {
+    let source = frontend::read(path)?;
+    String::from_utf8(source.bytes)
+        .map_err(|_| CliError::new(format!("{path}: a plan is text, and this is not UTF-8")))
+}
+
+fn answer(
+    args: &Args,
+    module: &Module,
+    result: Result<CheckReport, Violations>,
+) -> Result<Answer, CliError> {
+    let name = module.str(module.name);
+    let (answer, text) = match result {
+        Ok(report) if args.json => (
+            Answer::Yes,
+            json!({ "module": name, "valid": true, "violations": [], "fits": report.fits }).to_string(),
+        ),
+        Ok(report) => (Answer::Yes, format!("{name}: the plan is right: {report}")),
+        Err(violations) => {
+            let list: Vec<String> = violations.iter().map(ToString::to_string).collect();
+            let text = if args.json {
+                json!({ "module": name, "valid": false, "violations": list, "count": violations.total })
+                    .to_string()
+            } else {
+                format!("{name}: the plan is wrong\n{violations}")
+            };
+            (Answer::No, text)
+        }
     };
-    let plan: Plan = parsed.map_err(|e| CliError::new(format!("{}: {e}", args.plan)))?;
-    answer(args, &loaded, &crate::check(&module, &plan, &target))
+    output::write("-", format!("{text}\n").as_bytes())?;
+    Ok(answer)
 }

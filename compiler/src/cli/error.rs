@@ -2,7 +2,9 @@
 
 use std::io::IsTerminal;
 
-use crate::diagnostics;
+use crate::pass::PassError;
+use crate::{CompileError, diagnostics};
+use super::load::Origin;
 use crate::frontend::LoadError;
 
 /// A wrong input or call.
@@ -21,6 +23,9 @@ pub enum CliError {
         /// What is wrong.
         errors: slabplan_ir::verify::VerifyErrors,
     },
+    /// The module can't be compiled.
+    #[error(transparent)]
+    Compile(CompileError),
     /// Anything else, already in words for the user.
     #[error("{0:#}")]
     Other(#[from] anyhow::Error),
@@ -30,6 +35,18 @@ impl CliError {
     /// An error in words.
     pub fn new(message: impl Into<String>) -> Self {
         Self::Other(anyhow::Error::msg(message.into()))
+    }
+
+    /// What `compile` says, with the text that lets the verifier's places be shown.
+    pub(super) fn from_compile(error: CompileError, origin: &Origin) -> Self {
+        match error {
+            CompileError::Pass(PassError::Invalid(errors)) => Self::Invalid {
+                source_name: origin.name.clone(),
+                text: origin.text.clone(),
+                errors,
+            },
+            other => Self::Compile(other),
+        }
     }
 
     /// Whether the reader of our output went away, which is no mistake of the user's.

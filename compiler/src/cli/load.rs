@@ -1,9 +1,14 @@
 //! Arguments and steps that several subcommands share.
 
-use slabplan_ir::Module;
+use slabplan_ir::{Module, Target};
 
 use super::CliError;
+use super::size::{parse_capacity, parse_size};
+use crate::config::{CompileConfig, ScheduleMode};
 use crate::frontend;
+use slabplan_ir::plan::Accounting;
+use slabplan_ir::Bytes;
+use slabplan_planner::pack::Effort;
 
 /// The module a command works on.
 #[derive(Clone, Debug, clap::Args)]
@@ -12,10 +17,11 @@ pub(super) struct ModuleArg {
     pub(super) module: String,
 }
 
-/// A module and, where it came as text, its text for showing places.
-pub(super) struct Loaded {
+/// Where a module came from.
+pub(super) struct Origin {
+    /// What messages call it.
     pub(super) name: String,
-    pub(super) module: Module,
+    /// Its text, where it came as text, for showing places.
     pub(super) text: Option<String>,
     /// How long reading and parsing took.
     pub(super) parse_seconds: f64,
@@ -23,17 +29,109 @@ pub(super) struct Loaded {
 
 impl ModuleArg {
     /// Reads and parses the module.
-    pub(super) fn load(&self) -> Result<Loaded, CliError> {
+    pub(super) fn load(&self) -> Result<(Module, Origin), CliError> {
         let start = std::time::Instant::now();
         let source = frontend::read(&self.module)?;
         let name = source.name.clone();
         let text = std::str::from_utf8(&source.bytes).ok().map(str::to_owned);
         let module = frontend::parse_module(source)?;
-        Ok(Loaded {
+        let origin = Origin {
             name,
-            module,
             text,
             parse_seconds: start.elapsed().as_secs_f64(),
-        })
+        };
+        Ok((module, origin))
+    }
+}
+
+/// The machine to plan for.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct TargetArgs {
+    /// Built-in target (tpu-v5e, tpu-v4, tpu-v5p, tpu-v6e, cpu) or a .toml file.
+    #[arg(long, value_name = "NAME|FILE.toml", default_value = crate::target::DEFAULT)]
+    pub(super) target: String,
+    /// Capacity of HBM (memory space 0).
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(super) limit: Option<Bytes>,
+    /// Capacity of a memory space, by name or number; may be repeated.
+    #[arg(long, value_name = "SPACE=SIZE", value_parser = parse_capacity)]
+    pub(super) capacity: Vec<(String, Bytes)>,
+}
+
+impl TargetArgs {
+    /// The target with the capacities asked for.
+    pub(super) fn load(&self) -> Result<Target, CliError> {
+        let mut target = crate::target::load(&self.target).map_err(anyhow::Error::from)?;
+        let limit = self.limit.map(|b| ("0".to_owned(), b));
+        for (space, bytes) in limit.iter().chain(&self.capacity) {
+            let names: Vec<String> = target.spaces.iter().map(|s| s.name.clone()).collect();
+            let found = target
+                .spaces
+                .iter_mut()
+                .find(|s| s.name == *space || s.id.to_string() == *space)
+                .ok_or_else(|| {
+                    CliError::new(format!(
+                        "target {} has no memory space `{space}`; it has {}",
+                        self.target,
+                        names.join(", ")
+                    ))
+                })?;
+            found.capacity = *bytes;
+        }
+        Ok(target)
+    }
+}
+
+/// How to plan.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct PlanningArgs {
+    /// `slab`: everything of a space in one slab. `xla`: arguments, outputs and constants apart, as XLA accounts.
+    #[arg(long, value_enum, default_value = "slab")]
+    pub(super) accounting: AccountingArg,
+    /// `keep`: the module's own order if it is scheduled. `memory`: the best order for memory.
+    #[arg(long, value_enum, default_value = "keep")]
+    pub(super) schedule: ScheduleArg,
+    /// How hard to pack.
+    #[arg(long, value_enum, default_value = "default")]
+    pub(super) effort: EffortArg,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(super) enum AccountingArg {
+    Slab,
+    Xla,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(super) enum ScheduleArg {
+    Keep,
+    Memory,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(super) enum EffortArg {
+    Fast,
+    Default,
+    Max,
+}
+
+impl PlanningArgs {
+    pub(super) fn config(&self) -> CompileConfig {
+        CompileConfig {
+            accounting: match self.accounting {
+                AccountingArg::Slab => Accounting::Slab,
+                AccountingArg::Xla => Accounting::Xla,
+            },
+            schedule: match self.schedule {
+                ScheduleArg::Keep => ScheduleMode::Keep,
+                ScheduleArg::Memory => ScheduleMode::Memory,
+            },
+            effort: match self.effort {
+                EffortArg::Fast => Effort::Fast,
+                EffortArg::Default => Effort::Default,
+                EffortArg::Max => Effort::Max,
+            },
+            check: true,
+        }
     }
 }

@@ -5,6 +5,7 @@
 
 mod error;
 mod load;
+mod plan;
 mod print;
 mod size;
 mod verify;
@@ -28,6 +29,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Plan a module's memory, prove the plan, and summarise it.
+    Plan(plan::Args),
     /// Parse a module and print it back as HLO text.
     Print(print::Args),
     /// Diagnose a module.
@@ -53,6 +56,7 @@ pub fn main() -> ExitCode {
         }
     };
     let result = match cli.command {
+        Command::Plan(args) => plan::run(&args),
         Command::Print(args) => print::run(&args),
         Command::Verify(args) => verify::run(&args),
     };

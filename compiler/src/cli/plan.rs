@@ -32,17 +32,9 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let form = args.output.as_deref().map(PlanForm::of).transpose()?;
     let target = args.target.load()?;
-    let mut loaded = args.module.load()?;
-    let module = loaded.take_module();
+    let (module, origin) = args.module.load()?;
     let compiled = compile(module, &target, &args.planning.config())
-        .map_err(|e| CliError::from_compile(e, &loaded))?;
-    if let (Some(form), Some(path)) = (form, &args.output) {
-        let text = match form {
-            PlanForm::Json => plan::to_json(compiled.plan(), &compiled.module),
-            PlanForm::Text => plan::to_text(compiled.plan(), &compiled.module),
-        };
-        output::write(path, text.as_bytes())?;
-    }
+        .map_err(|e| CliError::from_compile(e, &origin))?;
     if let Some(path) = &args.emit_module {
         output::write(path, slabplan_ir::text::print(&compiled.module).as_bytes())?;
     }
@@ -53,7 +45,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
         }
     }
     let text = if args.json {
-        format!("{}\n", report::plan_json(&compiled, loaded.parse_seconds))
+        format!("{}\n", report::plan_json(&compiled, origin.parse_seconds))
     } else {
         report::plan_summary(&compiled)
     };

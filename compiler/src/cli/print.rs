@@ -15,8 +15,8 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
-    let loaded = args.module.load()?;
-    let text = slabplan_ir::text::print(&loaded.module);
+    let (module, _) = args.module.load()?;
+    let text = slabplan_ir::text::print(&module);
     output::write(&args.output, text.as_bytes())?;
     Ok(Answer::Yes)
 }

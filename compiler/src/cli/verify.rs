@@ -17,9 +17,8 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
-    let loaded = args.module.load()?;
-    let module = &loaded.module;
-    let (warnings, errors) = match verify(module) {
+    let (module, origin) = args.module.load()?;
+    let (warnings, errors) = match verify(&module) {
         Ok(verified) => (verified.warnings().to_vec(), None),
         Err(errors) => (Vec::new(), Some(errors)),
     };
@@ -27,7 +26,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
         let list = |errors: &[VerifyError]| -> Vec<_> {
             errors
                 .iter()
-                .map(|e| error_json(e, loaded.text.as_deref()))
+                .map(|e| error_json(e, origin.text.as_deref()))
                 .collect()
         };
         println!(
@@ -45,18 +44,18 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     }
     if let Some(errors) = errors {
         return Err(CliError::Invalid {
-            source_name: loaded.name,
-            text: loaded.text,
+            source_name: origin.name,
+            text: origin.text,
             errors,
         });
     }
     for w in &warnings {
-        eprintln!("warning: {}: {w}", loaded.name);
+        eprintln!("warning: {}: {w}", origin.name);
     }
     if !args.json {
         println!(
             "{}: module {} is valid: {} instructions in {} computations, {}",
-            loaded.name,
+            origin.name,
             module.str(module.name),
             module.instrs.len(),
             module.computations.len(),

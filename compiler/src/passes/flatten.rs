@@ -4,7 +4,8 @@
 //! once; with one caller each, a value has one place and one live range.
 
 use slabplan_ir::attr::AttrValue;
-use slabplan_ir::{CompId, InstrId, Module, SecondaryMap};
+use slabplan_ir::edit::Names;
+use slabplan_ir::{CompId, EntityId, InstrId, Module, SecondaryMap};
 
 use crate::pass::{Changed, Pass, PassError, Property, Unit};
 
@@ -54,17 +55,18 @@ pub fn is_flat(module: &Module) -> bool {
 /// Clones as needed, callers first; returns whether any was.
 fn flatten(module: &mut Module) -> Result<bool, PassError> {
     let mut claimed = vec![false; module.computations.len()];
-    claimed[slabplan_ir::EntityId::index(module.entry)] = true;
+    claimed[module.entry.index()] = true;
     let mut work = vec![module.entry];
     let mut clones = 0;
+    let mut names = Names::new(module);
     let limit = module.instrs.len() + MAX_ADDED;
     while let Some(comp) = work.pop() {
         for i in planned_call_sites(module, comp) {
             for slot in call_slots(module, i) {
                 let mut callee = slot.get(module, i);
-                let index = slabplan_ir::EntityId::index(callee);
+                let index = callee.index();
                 if claimed[index] {
-                    callee = module.clone_computation(callee);
+                    callee = module.clone_computation(callee, &mut names);
                     slot.set(module, i, callee);
                     claimed.push(true);
                     clones += 1;

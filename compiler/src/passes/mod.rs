@@ -1,16 +1,12 @@
 //! The passes, in the order in which they run.
 
-mod copies;
 mod flatten;
 mod layout;
 mod planning;
-mod schedule;
 
-pub use copies::InsertCopies;
 pub use flatten::{FlattenCallGraph, is_flat};
 pub use layout::AssignLayouts;
 pub use planning::MemoryPlanning;
-pub use schedule::ScheduleMemory;
 
 use crate::pass::Pass;
 
@@ -18,6 +14,4 @@ use crate::pass::Pass;
 pub const PREPARE: &[&dyn Pass] = &[
     &FlattenCallGraph,
     &AssignLayouts,
-    &ScheduleMemory,
-    &InsertCopies,
 ];

@@ -1,6 +1,7 @@
 //! The planner as a pass.
 
 use slabplan_planner::PlanConfig;
+use slabplan_planner::pack::PackConfig;
 
 use crate::pass::{Changed, Pass, PassError, Property, Unit};
 
@@ -28,7 +29,10 @@ impl Pass for MemoryPlanning {
     fn run(&self, unit: &mut Unit<'_>) -> Result<Changed, PassError> {
         let config = PlanConfig {
             accounting: unit.config.accounting,
-            effort: unit.config.effort,
+            pack: PackConfig {
+                effort: unit.config.effort,
+            },
+            ..PlanConfig::default()
         };
         let mut planned = slabplan_planner::plan(&unit.module, unit.target, &config)?;
         planned.plan.schedule.clone_from(&unit.schedule);

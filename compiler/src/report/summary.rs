@@ -2,13 +2,17 @@
 
 use std::fmt::Write;
 
-use slabplan_ir::plan::{Accounting, PlanSpace};
+use slabplan_ir::Bytes;
+use slabplan_ir::plan::{Accounting, BufferKind, PlanSpace};
 
 use super::Table;
 use crate::Compiled;
 
 /// Buffers of the peak that are listed.
 const LARGEST_AT_PEAK: usize = 8;
+
+/// Longest cell of the table of the peak.
+const MAX_CELL: usize = 48;
 
 /// A summary of a plan: spaces, the peak and what fills it, copies, the proof.
 pub fn plan_summary(compiled: &Compiled) -> String {
@@ -69,36 +73,63 @@ fn gap(space: &PlanSpace) -> String {
 }
 
 fn write_peak(out: &mut String, compiled: &Compiled) {
-    for (space, peak) in compiled.plan().spaces.iter().zip(&compiled.planned.peaks) {
-        if space.space != 0 || peak.live.is_empty() {
+    let analysis = &compiled.planned.analysis;
+    for (space, (_, demand)) in compiled.plan().spaces.iter().zip(&compiled.planned.demands) {
+        if space.space != 0 || demand.at_peak.is_empty() {
             continue;
         }
         let stats = &space.stats;
+        let padding = stats.padded_at_peak.saturating_sub(stats.logical_at_peak);
         let _ = writeln!(
             out,
-            "{} is fullest at %{}: {} live, of which {} are padding",
-            space.name,
-            stats.peak_instruction,
-            stats.padded_at_peak,
-            stats.padded_at_peak.saturating_sub(stats.logical_at_peak),
+            "{} is fullest at %{}: {} in use, {} of it padding",
+            space.name, stats.peak_instruction, stats.padded_at_peak, padding,
         );
         let mut table = Table::new(&["value", "size", "padding", "kind", "shape", "from"]);
-        for live in peak.live.iter().take(LARGEST_AT_PEAK) {
+        for live in demand.at_peak.iter().take(LARGEST_AT_PEAK) {
+            let module = &compiled.module;
+            let pos = analysis.flow.values[live.value].def;
+            let instr = analysis.flow.positions.instr(pos);
             table.row([
-                format!("%{}", live.name),
-                live.padded.to_string(),
-                percent(live.padded.saturating_sub(live.logical).get(), live.padded.get()),
-                live.kind.to_string(),
-                live.shape.clone(),
-                live.op_name.clone().unwrap_or_default(),
+                analysis.flow.positions.display(module, pos),
+                human(live.padded),
+                percent(live.padded - live.logical.min(live.padded), live.padded),
+                kind_name(&analysis.buffers[live.class].kind).to_owned(),
+                shortened(&module.shapes.display(analysis.flow.positions.shape(pos)).to_string()),
+                shortened(module.op_name(instr).unwrap_or_default()),
             ]);
         }
         let _ = write!(out, "{table}");
-        if let Some(rest) = peak.live.len().checked_sub(LARGEST_AT_PEAK).filter(|&n| n > 0) {
+        let rest = demand.at_peak.len().saturating_sub(LARGEST_AT_PEAK);
+        if rest > 0 {
             let _ = writeln!(out, "  ... and {} smaller ones", thousands(rest));
         }
         out.push('\n');
     }
+}
+
+fn kind_name(kind: &BufferKind) -> &'static str {
+    match kind {
+        BufferKind::Parameter { donated: true, .. } => "donated argument",
+        BufferKind::Parameter { .. } => "argument",
+        BufferKind::Constant => "constant",
+        BufferKind::Output => "output",
+        BufferKind::Temp => "temporary",
+    }
+}
+
+fn human(bytes: u64) -> String {
+    Bytes::new(bytes).unwrap_or(Bytes::ZERO).to_string()
+}
+
+/// At most `MAX_CELL` characters: the end of a path says most.
+fn shortened(text: &str) -> String {
+    let n = text.chars().count();
+    if n <= MAX_CELL {
+        return text.to_owned();
+    }
+    let tail: String = text.chars().skip(n - MAX_CELL + 1).collect();
+    format!("\u{2026}{tail}")
 }
 
 fn write_copies(out: &mut String, compiled: &Compiled) {
@@ -119,7 +150,13 @@ fn write_copies(out: &mut String, compiled: &Compiled) {
 fn write_verdict(out: &mut String, compiled: &Compiled) {
     match &compiled.check {
         Some(report) => {
-            let _ = writeln!(out, "checked: {report}");
+            let _ = writeln!(
+                out,
+                "checked: {} values keep their bytes over {} reads and {} writes",
+                thousands(report.values),
+                thousands(report.reads as usize),
+                thousands(report.writes as usize),
+            );
         }
         None => out.push_str("not checked\n"),
     }
@@ -134,7 +171,7 @@ fn write_verdict(out: &mut String, compiled: &Compiled) {
         );
     }
     if compiled.fits() {
-        out.push_str("fits\n");
+        out.push_str("fits: every slab is within its memory\n");
     }
 }
 
