@@ -13,7 +13,7 @@ use super::instruction::{Operands, Operation};
 use super::parser::Parser;
 use crate::attr::{Attr, AttrName, AttrValue};
 use crate::entity::{InstrId, ShapeId};
-use crate::instr::Payload;
+use crate::instr::{Instr, Payload};
 use crate::module::Computation;
 use crate::opcode::Opcode;
 use crate::strings::Str;
@@ -76,15 +76,12 @@ impl Parser<'_> {
             .into_iter()
             .filter(|a| super::legal::COMMON.contains(&a.name))
             .collect();
-        Ok(Some(self.push_instr(
-            body,
-            name,
-            opcode,
-            shape,
+        let instr = Instr {
             operands,
-            Payload::None,
-            kept,
-        )))
+            attrs: kept,
+            ..Instr::new(name, opcode, shape, body.id, &[])
+        };
+        Ok(Some(self.push_instr(body, instr)))
     }
 
     #[allow(clippy::too_many_arguments, reason = "the parts of an instruction")]
@@ -144,15 +141,11 @@ impl Parser<'_> {
                 value: AttrValue::Comp(comp),
             },
         );
-        Ok(self.push_instr(
-            body,
-            name,
-            Opcode::AsyncStart,
-            shape,
-            operands.clone(),
-            Payload::None,
-            start_attrs,
-        ))
+        let instr = Instr {
+            attrs: start_attrs,
+            ..Instr::new(name, Opcode::AsyncStart, shape, body.id, operands)
+        };
+        Ok(self.push_instr(body, instr))
     }
 
     /// A computation of one operation on parameters shaped as `operands` are.
@@ -180,26 +173,17 @@ impl Parser<'_> {
         for (i, &operand) in operands.iter().enumerate() {
             let shape = self.module.instrs[operand].shape;
             let name = self.push_str(&format!("async_param.{i}"))?;
-            let payload = Payload::Parameter(i as u32);
-            params.push(self.push_instr(
-                &mut inner,
-                name,
-                Opcode::Parameter,
-                shape,
-                Operands::new(),
-                payload,
-                Vec::new(),
-            ));
+            let param = Instr {
+                payload: Payload::Parameter(i as u32),
+                ..Instr::new(name, Opcode::Parameter, shape, id, &[])
+            };
+            params.push(self.push_instr(&mut inner, param));
         }
-        let root = self.push_instr(
-            &mut inner,
-            root_name,
-            opcode,
-            shape,
-            params.clone(),
-            Payload::None,
+        let root = Instr {
             attrs,
-        );
+            ..Instr::new(root_name, opcode, shape, id, &params)
+        };
+        let root = self.push_instr(&mut inner, root);
         let comp = &mut self.module.computations[id];
         comp.instrs = inner.instrs;
         comp.params = params.into_vec();

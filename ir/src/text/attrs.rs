@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+use super::async_sugar::Phase;
 use super::cursor::Quotes;
-use super::diagnostic::{Fault, Rule, nearest};
+use super::diagnostic::{Fault, Rule, nearest, shown};
 use super::instruction::Operation;
 use super::legal;
 use super::parser::Parser;
@@ -44,7 +45,8 @@ impl Parser<'_> {
                 None => good = false,
             }
         }
-        if good {
+        // An update or a done in the short form need not repeat what its start said.
+        if good && matches!(op.phase, None | Some(Phase::Start)) {
             check_required(op, &legal, op_span, attrs)?;
         }
         Ok(good)
@@ -73,7 +75,7 @@ impl Parser<'_> {
         let message = if self.attr_names.contains_key(text) {
             format!("`{opcode}` has no attribute `{text}`")
         } else {
-            format!("unknown attribute `{}`", text.escape_debug())
+            format!("unknown attribute `{}`", shown(text))
         };
         let mut error = Fault::new(span, message).label(format!("not of `{opcode}`"));
         if let Some(near) = nearest(text, taken().map(AttrName::name)) {
@@ -259,7 +261,10 @@ impl Parser<'_> {
         }
         let mut error = Fault::new(
             name,
-            format!("computation `{text}` is not defined before its use"),
+            format!(
+                "computation `{}` is not defined before its use",
+                shown(text)
+            ),
         )
         .label("undefined");
         if let Some(near) = nearest(text, self.computations.keys().copied()) {
@@ -274,7 +279,10 @@ impl Parser<'_> {
         self.scope.get(text).copied().ok_or_else(|| {
             Fault::new(
                 name,
-                format!("`{text}` is not defined before its use in this computation"),
+                format!(
+                    "`{}` is not defined before its use in this computation",
+                    shown(text)
+                ),
             )
             .label("undefined")
         })

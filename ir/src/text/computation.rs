@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
-use super::diagnostic::{Fault, Rule};
+use super::cursor::is_ident_byte;
+use super::diagnostic::{Fault, Rule, shown};
 use super::parser::{MAX_DEPTH, Parser, Table};
-use crate::entity::{CompId, InstrId, ShapeId};
+use crate::ElementType;
+use crate::entity::{CompId, EntityId, InstrId, ShapeId};
 use crate::instr::Payload;
 use crate::module::Computation;
 use crate::strings::Str;
@@ -52,24 +54,22 @@ impl Parser<'_> {
         if self.computations.contains_key(text) {
             return Err(Fault::new(
                 name,
-                format!("a computation named `{text}` is already defined"),
+                format!("a computation named `{}` is already defined", shown(text)),
             )
             .label("defined again"));
         }
-        // Until it is whole, uses of it are errors that were reported already.
-        self.computations.insert(text, None);
-        let signature = self.signature()?;
-        self.cursor.expect(b'{', "`{` before the instructions")?;
-        let name_str = self.str(name);
-        let comp = self.body(name_str, signature)?;
-        if let Some(comp) = comp {
-            self.computations.insert(text, Some(comp));
-            if is_entry {
-                self.entry = Some(comp);
-            }
-        } else if is_entry {
-            // Any id: the module is not returned.
-            self.entry = Some(crate::entity::EntityId::from_index(0));
+        let name = self.str(name);
+        let comp = self.signature().and_then(|signature| {
+            self.cursor.expect(b'{', "`{` before the instructions")?;
+            self.body(name, signature)
+        });
+        // Uses of a bad computation are not reported again.
+        self.computations
+            .insert(text, *comp.as_ref().unwrap_or(&None));
+        let comp = comp?;
+        if is_entry {
+            // Any id for a bad one: the module is not returned.
+            self.entry = Some(comp.unwrap_or(CompId::from_index(0)));
         }
         self.execution_thread(comp)
     }
@@ -125,7 +125,7 @@ impl Parser<'_> {
             name,
             instrs: Vec::new(),
             params: Vec::new(),
-            root: crate::entity::EntityId::from_index(0),
+            root: InstrId::from_index(0),
             execution_thread: None,
             has_signature: signature.is_some(),
         });
@@ -138,15 +138,20 @@ impl Parser<'_> {
                 break;
             }
             if self.cursor.at_end() {
-                return Err(self
-                    .cursor
-                    .unexpected("an instruction or `}`")
-                    .label("the computation is not closed"));
+                return if body.failed && self.reported_end {
+                    Ok(None)
+                } else {
+                    Err(self
+                        .cursor
+                        .unexpected("an instruction or `}`")
+                        .label("the computation is not closed"))
+                };
             }
             let start = self.cursor.pos();
             if let Err(error) = self.instruction(&mut body) {
+                let at = error.start();
                 self.report(error);
-                self.recover_at_instruction(start);
+                self.recover_at_instruction(at.max(start + 1));
                 body.failed = true;
                 if self.gave_up() {
                     return Ok(None);
@@ -171,28 +176,47 @@ impl Parser<'_> {
                     .label("a computation has one result"),
             );
         }
-        let name = self.cursor.name("an instruction's name")?;
+        let name = self.instruction_name()?;
         let text = self.cursor.slice(name.clone());
-        self.cursor
-            .expect(b'=', "`=` after an instruction's name")?;
-        if self.scope.insert(text, None).is_some() {
-            return Err(Fault::new(
-                name,
-                format!("an instruction named `{text}` is already defined in this computation"),
-            )
-            .label("defined again"));
-        }
-        let name_str = self.str(name);
-        match self.instruction_rhs(body, name_str)? {
-            Some(id) => {
-                self.scope.insert(text, Some(id));
-                if is_root {
-                    body.root = Some(id);
-                }
-            }
+        let name = self.str(name);
+        let instr = self.instruction_rhs(body, name);
+        // Uses of a bad instruction are not reported again.
+        self.scope.insert(text, *instr.as_ref().unwrap_or(&None));
+        match instr? {
+            Some(id) if is_root => body.root = Some(id),
+            Some(_) => {}
             None => body.failed = true,
         }
         Ok(())
+    }
+
+    /// A new name and the `=` after it.
+    fn instruction_name(&mut self) -> Rule<Range<usize>> {
+        self.cursor.skip_space();
+        let start = self.cursor.pos();
+        let name = self.cursor.name("an instruction's name")?;
+        let text = self.cursor.slice(name.clone());
+        if self.cursor.peek() == b'=' && start == name.start {
+            return Err(Fault::new(
+                start..name.end + 1,
+                format!("`{}=` reads as an attribute, not as a name", shown(text)),
+            )
+            .help("put a space before `=` or `%` before the name"));
+        }
+        self.cursor
+            .expect(b'=', "`=` after an instruction's name")?;
+        check_name(name.clone(), text)?;
+        if self.scope.contains_key(text) {
+            return Err(Fault::new(
+                name,
+                format!(
+                    "an instruction named `{}` is already defined in this computation",
+                    shown(text)
+                ),
+            )
+            .label("defined again"));
+        }
+        Ok(name)
     }
 
     /// Checks and stores a computation whose instructions are all good.
@@ -276,34 +300,21 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Moves from inside a bad instruction, which started at `start`, to a line that may begin the
-    /// next one or ends the computation.
-    fn recover_at_instruction(&mut self, start: usize) {
+    /// Moves from a bad place to the next line that may begin an instruction or ends the
+    /// computation, or to the end of the text.
+    fn recover_at_instruction(&mut self, bad: usize) {
         let text = self.cursor.text();
-        let mut pos = self.cursor.pos().max(start + 1).min(text.len());
+        let mut pos = text.len().min(bad);
         while !text.is_char_boundary(pos) {
             pos += 1;
         }
         while let Some(i) = text[pos..].find('\n') {
             pos += i + 1;
-            let line = text[pos..].lines().next().unwrap_or("").trim_start();
-            let begins = line.starts_with('}')
-                || line.starts_with("ROOT")
-                || line.starts_with('%')
-                || line
-                    .split_once(" = ")
-                    .is_some_and(|(name, _)| name.bytes().all(super::cursor::is_ident_byte));
-            if begins {
-                break;
-            }
-            if pos == text.len() {
-                break;
+            if begins_instruction(&text[pos..]) {
+                return self.cursor.set_pos(pos);
             }
         }
-        if !text[pos..].contains('\n') && !text[pos..].trim_start().starts_with('}') {
-            pos = text.len();
-        }
-        self.cursor.set_pos(pos);
+        self.cursor.set_pos(text.len());
     }
 
     /// `base`, or `base.1`, ...: the first that no computation has.
@@ -331,4 +342,24 @@ fn reset<V>(scope: &mut Table<&str, V>) {
     } else {
         scope.clear();
     }
+}
+
+/// Whether a line looks like an instruction or the end of a computation.
+fn begins_instruction(text: &str) -> bool {
+    let line = text.lines().next().unwrap_or("").trim_start();
+    let name = line.bytes().take_while(|&b| is_ident_byte(b)).count();
+    line.starts_with(['}', '%']) || line.starts_with("ROOT ") || line[name..].starts_with(" = ")
+}
+
+/// Refuses names that are words of the language: XLA would have renamed the instruction.
+fn check_name(span: Range<usize>, name: &str) -> Rule<()> {
+    let lower = name.to_ascii_lowercase();
+    if ElementType::from_name(&lower).is_none() && !matches!(lower.as_str(), "token" | "opaque") {
+        return Ok(());
+    }
+    Err(Fault::new(
+        span,
+        format!("`{name}` is an element type and can't be an instruction's name"),
+    )
+    .label("illegal name"))
 }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::diagnostic::{Fault, Rule};
+use super::diagnostic::{Fault, Rule, shown};
 
 /// Reads HLO text from front to back.
 #[derive(Clone)]
@@ -352,10 +352,9 @@ impl<'s> Cursor<'s> {
         } else {
             first.len_utf8()
         };
-        let found: String = rest[..token_len].chars().take(60).collect();
         Fault::new(
             self.pos..self.pos + token_len,
-            format!("expected {wanted}, found `{}`", found.escape_debug()),
+            format!("expected {wanted}, found `{}`", shown(&rest[..token_len])),
         )
         .label(format!("expected {wanted}"))
     }

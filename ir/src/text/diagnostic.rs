@@ -49,6 +49,11 @@ impl Fault {
         self
     }
 
+    /// Where the bad text starts.
+    pub(crate) fn start(&self) -> usize {
+        self.0.span.start
+    }
+
     /// The error itself.
     pub(crate) fn into_diagnostic(self) -> Diagnostic {
         *self.0
@@ -87,12 +92,25 @@ pub(crate) fn locate(source: &str, diagnostics: &mut [Diagnostic]) {
     }
 }
 
+/// Text of the source as messages show it: escaped, and cut where it is long.
+pub(crate) fn shown(text: &str) -> String {
+    const LONGEST: usize = 60;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", text[..end].escape_debug()),
+        None => text.escape_debug().to_string(),
+    }
+}
+
 /// The candidate nearest to `word` by edit distance, if it is near enough to be what was meant.
 pub(crate) fn nearest<'c>(
     word: &str,
     candidates: impl IntoIterator<Item = &'c str>,
 ) -> Option<&'c str> {
-    let limit = (word.len() / 3).clamp(1, 4);
+    // Very short words resemble everything; very long ones are no slips.
+    if word.len() < 3 || 100 < word.len() {
+        return None;
+    }
+    let limit = (word.len() / 3).min(4);
     candidates
         .into_iter()
         .filter(|c| c.len().abs_diff(word.len()) <= limit)

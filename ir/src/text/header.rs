@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::cursor::Quotes;
-use super::diagnostic::{Fault, Rule, nearest};
+use super::diagnostic::{Fault, Rule, nearest, shown};
 use super::parser::Parser;
 use crate::module::{AliasKind, BufferDonor, EntryLayout, InputOutputAlias};
 use crate::strings::Str;
@@ -52,8 +52,10 @@ impl Parser<'_> {
             };
             let name = self.cursor.slice(span.clone());
             if !HEADER.contains(&name) {
-                let mut error =
-                    Fault::new(span, format!("unknown attribute `{name}` of the module"));
+                let mut error = Fault::new(
+                    span,
+                    format!("unknown attribute `{}` of the module", shown(name)),
+                );
                 if let Some(near) = nearest(name, HEADER.iter().copied()) {
                     error = error.help(format!("did you mean `{near}`?"));
                 }
@@ -223,7 +225,7 @@ impl Parser<'_> {
             };
             let text = self.cursor.slice(key.clone());
             if !keys.contains(&text) {
-                return Err(Fault::new(key, format!("unknown key `{text}`"))
+                return Err(Fault::new(key, format!("unknown key `{}`", shown(text)))
                     .help(format!("the keys are {}", keys.join(", "))));
             }
             self.cursor.expect(b'=', "`=` after a key")?;

@@ -7,10 +7,10 @@ use smallvec::SmallVec;
 use super::async_sugar::Phase;
 use super::computation::Body;
 use super::cursor::Quotes;
-use super::diagnostic::{Fault, Rule, nearest};
+use super::diagnostic::{Fault, Rule, nearest, shown};
 use super::parser::{MAX_DEPTH, Parser};
-use crate::attr::Attr;
-use crate::entity::{InstrId, ShapeId};
+use crate::entity::{EntityId, InstrId, ShapeId};
+use crate::infer::{Context, infer};
 use crate::instr::{Instr, Payload};
 use crate::opcode::{Arity, Opcode};
 use crate::strings::Str;
@@ -76,41 +76,50 @@ impl Parser<'_> {
             let span = start..self.cursor.pos();
             return self.async_sugar(body, name, shape, op.opcode, phase, operands, attrs, span);
         }
-        let shape = match shape {
-            Some(shape) => shape,
-            None => inferred_shape(&op_span, op.opcode)?,
-        };
         check_arity(&op_span, op.opcode, operands.len())?;
-        if let Payload::Literal(text) = payload {
-            self.check_literal(shape, text)?;
-        }
-        Ok(Some(self.push_instr(
-            body, name, op.opcode, shape, operands, payload, attrs,
-        )))
-    }
-
-    #[allow(clippy::too_many_arguments, reason = "the fields of an instruction")]
-    pub(super) fn push_instr(
-        &mut self,
-        body: &mut Body,
-        name: Str,
-        opcode: Opcode,
-        shape: ShapeId,
-        operands: Operands,
-        payload: Payload,
-        attrs: Vec<Attr>,
-    ) -> InstrId {
-        let id = self.module.instrs.push(Instr {
+        let mut instr = Instr {
             name,
-            opcode,
-            shape,
+            opcode: op.opcode,
+            // Stands for a shape that is not known yet; inference doesn't read it.
+            shape: shape.unwrap_or(ShapeId::from_index(0)),
             computation: body.id,
             operands,
             payload,
             attrs,
-        });
+        };
+        if shape.is_none() {
+            instr.shape = self.inferred_shape(&op_span, &instr)?;
+        }
+        if let Payload::Literal(text) = payload {
+            self.check_literal(instr.shape, text)?;
+        }
+        Ok(Some(self.push_instr(body, instr)))
+    }
+
+    /// Adds an instruction to the module and to the order of its computation.
+    pub(super) fn push_instr(&mut self, body: &mut Body, instr: Instr) -> InstrId {
+        let id = self.module.instrs.push(instr);
         body.instrs.push(id);
         id
+    }
+
+    /// The shape of an instruction written without one.
+    fn inferred_shape(&mut self, span: &Range<usize>, instr: &Instr) -> Rule<ShapeId> {
+        let opcode = instr.opcode;
+        let inferred = if can_infer_shape(opcode) {
+            infer(Context::of(&self.module), instr)
+                .map_err(|error| Fault::new(span.clone(), error.to_string()))?
+        } else {
+            None
+        };
+        match inferred {
+            Some(shape) => Ok(shape.intern(&mut self.module.shapes)),
+            None => Err(Fault::new(
+                span.clone(),
+                format!("the shape of `{opcode}` must be written"),
+            )
+            .help("write `name = SHAPE opcode(...)`")),
+        }
     }
 
     fn operation(&mut self) -> Rule<(Operation, Range<usize>)> {
@@ -130,7 +139,7 @@ impl Parser<'_> {
         if let Some(op) = self.sugared_operation(name) {
             return Ok((op, span));
         }
-        let mut error = Fault::new(span, format!("unknown opcode `{}`", name.escape_debug()))
+        let mut error = Fault::new(span, format!("unknown opcode `{}`", shown(name)))
             .label("not an operation of HLO");
         if let Some(near) = nearest(name, Opcode::ALL.iter().map(|o| o.name())) {
             error = error.help(format!("did you mean `{near}`?"));
@@ -196,7 +205,10 @@ impl Parser<'_> {
         let Some(&found) = self.scope.get(name) else {
             let mut error = Fault::new(
                 span,
-                format!("`{name}` is not defined before its use in this computation"),
+                format!(
+                    "`{}` is not defined before its use in this computation",
+                    shown(name)
+                ),
             )
             .label("undefined");
             if let Some(near) = nearest(name, self.scope.keys().copied()) {
@@ -211,7 +223,8 @@ impl Parser<'_> {
                 return Err(Fault::new(
                     span,
                     format!(
-                        "operand `{name}` is declared {} but is {}",
+                        "operand `{}` is declared {} but is {}",
+                        shown(name),
                         shapes.display_without_layout(declared),
                         shapes.display_without_layout(actual)
                     ),
@@ -288,13 +301,55 @@ impl Parser<'_> {
     }
 }
 
-/// The shape of an instruction written without one.
-fn inferred_shape(span: &Range<usize>, opcode: Opcode) -> Rule<ShapeId> {
-    Err(Fault::new(
-        span.clone(),
-        format!("the shape of `{opcode}` must be written"),
+/// Whether the text may leave out the shape of `opcode`, as XLA's parser has it.
+const fn can_infer_shape(opcode: Opcode) -> bool {
+    use Opcode as O;
+    // Those whose shape does not follow, and those that XLA wants written all the same.
+    !matches!(
+        opcode,
+        O::AsyncStart
+            | O::AsyncUpdate
+            | O::AsyncDone
+            | O::AllGather
+            | O::AllGatherStart
+            | O::AllGatherDone
+            | O::AllReduce
+            | O::AllReduceStart
+            | O::AllReduceDone
+            | O::AllToAll
+            | O::CollectiveBroadcast
+            | O::CollectivePermute
+            | O::CollectivePermuteStart
+            | O::CollectivePermuteDone
+            | O::CopyDone
+            | O::CopyStart
+            | O::DynamicReshape
+            | O::DynamicSlice
+            | O::DynamicUpdateSlice
+            | O::RaggedAllToAll
+            | O::Recv
+            | O::RecvDone
+            | O::ReduceScatter
+            | O::Send
+            | O::SendDone
+            | O::Slice
+            | O::Bitcast
+            | O::BitcastConvert
+            | O::Constant
+            | O::Convert
+            | O::CustomCall
+            | O::Fusion
+            | O::Infeed
+            | O::Iota
+            | O::Outfeed
+            | O::Parameter
+            | O::ReducePrecision
+            | O::Reshape
+            | O::Rng
+            | O::RngBitGenerator
+            | O::RngGetAndUpdateState
+            | O::StochasticConvert
     )
-    .help("write `name = SHAPE opcode(...)`"))
 }
 
 fn check_arity(span: &Range<usize>, opcode: Opcode, n: usize) -> Rule<()> {

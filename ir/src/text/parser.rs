@@ -47,6 +47,8 @@ pub(super) struct Parser<'s> {
     pub(super) anonymous: usize,
     /// How many computations without a name got one, by the start of their names.
     pub(super) inline_names: Table<&'static str, usize>,
+    /// Whether the end of the text was reported as an error.
+    pub(super) reported_end: bool,
     /// Whether operands that are not defined become parameters: in the single-instruction form.
     pub(super) reify_parameters: bool,
 }
@@ -110,6 +112,7 @@ impl<'s> Parser<'s> {
             donor_spans: Vec::new(),
             anonymous: 0,
             inline_names: Table::default(),
+            reported_end: false,
             reify_parameters: false,
         }
     }
@@ -211,6 +214,7 @@ impl<'s> Parser<'s> {
 
     /// Takes note of an error.
     pub(super) fn report(&mut self, error: Fault) {
+        self.reported_end |= error.start() == self.cursor.text().len();
         if self.diagnostics.len() == MAX_DIAGNOSTICS {
             let span = error.into_diagnostic().span;
             let last = Fault::new(

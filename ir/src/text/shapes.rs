@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::cursor::is_ident_byte;
-use super::diagnostic::{Fault, Rule, nearest};
+use super::diagnostic::{Fault, Rule, nearest, shown};
 use super::parser::{MAX_DEPTH, Parser};
 use crate::ElementType;
 use crate::entity::ShapeId;
@@ -176,7 +176,7 @@ impl<'s> Parser<'s> {
         if element_type.is_none() && opaque_kind.is_none() {
             let mut error = Fault::new(
                 start..name_end,
-                format!("unknown element type `{}`", name.escape_debug()),
+                format!("unknown element type `{}`", shown(name)),
             )
             .label("not a type of HLO");
             if let Some(near) = nearest(&lower, ElementType::ALL.iter().map(|t| t.name())) {

@@ -4,10 +4,9 @@ use std::ops::Range;
 
 use super::computation::Body;
 use super::diagnostic::Rule;
-use super::instruction::Operands;
 use super::parser::Parser;
 use crate::entity::{EntityId, InstrId, ShapeId};
-use crate::instr::Payload;
+use crate::instr::{Instr, Payload};
 use crate::module::Computation;
 use crate::opcode::Opcode;
 
@@ -68,16 +67,11 @@ impl Parser<'_> {
             Some(name) => self.str(name),
             None => self.push_str(&format!("param_{number}"))?,
         };
-        let payload = Payload::Parameter(number as u32);
-        let id = self.push_instr(
-            body,
-            name,
-            Opcode::Parameter,
-            shape,
-            Operands::new(),
-            payload,
-            Vec::new(),
-        );
+        let param = Instr {
+            payload: Payload::Parameter(number as u32),
+            ..Instr::new(name, Opcode::Parameter, shape, body.id, &[])
+        };
+        let id = self.push_instr(body, param);
         if let Some(text) = text {
             self.scope.insert(text, Some(id));
         }

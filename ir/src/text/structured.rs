@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::cursor::Quotes;
-use super::diagnostic::{Fault, Rule};
+use super::diagnostic::{Fault, Rule, shown};
 use super::parser::Parser;
 use crate::attr::{AttrValue, ConvDimLabels, ReplicaGroups, WindowDim};
 
@@ -153,7 +153,7 @@ impl Parser<'_> {
                     _ => {
                         return Err(Fault::new(
                             field,
-                            format!("unknown field `{name}` of a window"),
+                            format!("unknown field `{}` of a window", shown(name)),
                         )
                         .help("the fields are size, stride, pad, lhs_dilate, rhs_dilate and rhs_reversal"));
                     }
@@ -268,7 +268,7 @@ fn parse_side(
 }
 
 fn parse_dim_labels(text: &str) -> Result<ConvDimLabels, String> {
-    let form = || format!("malformed dimension labels `{text}`");
+    let form = || format!("malformed dimension labels `{}`", shown(text));
     let (input, rest) = text.split_once('_').ok_or_else(form)?;
     let (kernel, output) = rest.split_once("->").ok_or_else(form)?;
     let (input_batch, input_feature, input_spatial) = parse_side(input, ['b', 'f'])?;

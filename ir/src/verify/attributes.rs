@@ -2,6 +2,8 @@
 
 use super::error::{ErrorKind, Place, Sink};
 use crate::attr::AttrName;
+use crate::entity::InstrId;
+use crate::instr::Instr;
 use crate::opcode::{Arity, Opcode};
 
 /// The attributes without which an operation means nothing.
@@ -57,40 +59,43 @@ fn required(opcode: Opcode) -> &'static [AttrName] {
     }
 }
 
-/// Every instruction has the operands and the attributes its operation needs.
-pub(super) fn check(sink: &mut Sink<'_>) {
-    for (id, instr) in sink.instrs() {
-        let place = Place::Instr(id);
-        let (opcode, given) = (instr.opcode, instr.operands.len());
-        if !opcode.arity().accepts(given) {
-            let takes = match opcode.arity() {
-                Arity::Exactly(n) => format!("{n}"),
-                Arity::AtLeast(n) => format!("at least {n}"),
-            };
-            sink.error(
-                ErrorKind::Operands,
-                place,
-                format!("{opcode} takes {takes} operand(s), given {given}"),
-                "give it as many operands as it takes",
-            );
-        }
-        for &name in required(opcode) {
-            if instr.attr(name).is_none() {
-                sink.error(
-                    ErrorKind::Attribute,
-                    place,
-                    format!("{opcode} needs attribute {}", name.name()),
-                    format!("add {}=...", name.name()),
-                );
-            }
-        }
-        if opcode == Opcode::Conditional && instr.branches().is_empty() {
+/// Whether the instruction has the operands and the attributes its operation needs.
+pub(super) fn check(sink: &mut Sink<'_>, id: InstrId, instr: &Instr) -> bool {
+    let place = Place::Instr(id);
+    let (opcode, given) = (instr.opcode, instr.operands.len());
+    let mut good = true;
+    if !opcode.arity().accepts(given) {
+        good = false;
+        let takes = match opcode.arity() {
+            Arity::Exactly(n) => format!("{n}"),
+            Arity::AtLeast(n) => format!("at least {n}"),
+        };
+        sink.error(
+            ErrorKind::Operands,
+            place,
+            format!("{opcode} takes {takes} operand(s), given {given}"),
+            "give it as many operands as it takes",
+        );
+    }
+    for &name in required(opcode) {
+        if instr.attr(name).is_none() {
+            good = false;
             sink.error(
                 ErrorKind::Attribute,
                 place,
-                "conditional needs attribute branch_computations",
-                "add branch_computations={...}, or true_computation and false_computation",
+                format!("{opcode} needs attribute {}", name.name()),
+                format!("add {}=...", name.name()),
             );
         }
     }
+    if opcode == Opcode::Conditional && instr.branches().is_empty() {
+        good = false;
+        sink.error(
+            ErrorKind::Attribute,
+            place,
+            "conditional needs attribute branch_computations",
+            "add branch_computations={...}, or true_computation and false_computation",
+        );
+    }
+    good
 }

@@ -145,11 +145,6 @@ impl<'a> Sink<'a> {
         self.errors.is_empty()
     }
 
-    /// Whether an error about this instruction is already listed: what follows from it is not news.
-    pub(super) fn has_error(&self, instr: InstrId) -> bool {
-        self.errors.iter().any(|e| e.place == Place::Instr(instr))
-    }
-
     /// Reports an error; `message` begins where the entity's name ends.
     pub(super) fn error(
         &mut self,

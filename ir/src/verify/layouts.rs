@@ -2,25 +2,38 @@
 
 use super::error::{ErrorKind, Place, Sink};
 use crate::entity::{InstrId, SecondaryMap, ShapeId};
+use crate::instr::Instr;
 use crate::layout::{Layout, TileDim};
+use crate::module::Module;
 use crate::padding::{SizeError, padded_bytes};
 use crate::shape::{ArrayShape, Shape};
 
 /// Most dimensions an array may have: one bit each says whether it is dynamic.
 const MAX_RANK: usize = 64;
 
-/// Every layout is well formed and every array has a size.
-pub(super) fn check(sink: &mut Sink<'_>) {
-    let module = sink.module;
-    let mut seen = SecondaryMap::filled(module.shapes.len(), false);
-    let mut parts: Vec<ShapeId> = Vec::new();
-    for (id, instr) in sink.instrs() {
-        parts.push(instr.shape);
+/// The shapes that have been looked at.
+pub(super) struct Layouts {
+    seen: SecondaryMap<ShapeId, bool>,
+}
+
+impl Layouts {
+    pub(super) fn new(module: &Module) -> Self {
+        Self {
+            seen: SecondaryMap::filled(module.shapes.len(), false),
+        }
+    }
+
+    /// Every layout of the instruction's shape is well formed and every array has a size.
+    pub(super) fn check(&mut self, sink: &mut Sink<'_>, id: InstrId, instr: &Instr) {
+        if self.seen[instr.shape] {
+            return;
+        }
+        let mut parts: Vec<ShapeId> = vec![instr.shape];
         while let Some(shape) = parts.pop() {
-            if std::mem::replace(&mut seen[shape], true) {
+            if std::mem::replace(&mut self.seen[shape], true) {
                 continue;
             }
-            match module.shapes.get(shape) {
+            match sink.module.shapes.get(shape) {
                 Shape::Array(a) => check_array(sink, id, shape, a),
                 Shape::Tuple(elements) => parts.extend(elements.iter().rev()),
                 Shape::Buffer(inner) => parts.push(*inner),

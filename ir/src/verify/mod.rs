@@ -57,6 +57,7 @@ use std::ops::Deref;
 use crate::module::Module;
 use error::Sink;
 pub use error::{ErrorKind, Place, VerifyError, VerifyErrors};
+use layouts::Layouts;
 
 /// A module that has passed [`verify`].
 #[derive(Clone, Debug)]
@@ -97,10 +98,14 @@ pub fn verify(module: &Module) -> Result<Verified<'_>, VerifyErrors> {
     structure::check_ids(&mut sink);
     if sink.is_clean() {
         structure::check(&mut sink);
-        attributes::check(&mut sink);
         calls::check(&mut sink);
-        layouts::check(&mut sink);
-        shapes::check(&mut sink);
+        let mut layouts = Layouts::new(module);
+        for (id, instr) in sink.instrs() {
+            layouts.check(&mut sink, id, instr);
+            if attributes::check(&mut sink, id, instr) {
+                shapes::check(&mut sink, id, instr);
+            }
+        }
         schedule::check(&mut sink);
         aliasing::check(&mut sink);
         entry::check(&mut sink);

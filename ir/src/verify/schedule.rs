@@ -106,7 +106,7 @@ fn check_opener(sink: &mut Sink<'_>, id: InstrId, pair: &Pair) {
             pair.start,
             module.name_of(operand)
         ),
-        format!("make a {} its operand", pair.start),
+        format!("its operand must be the {}", pair.start),
     );
 }
 

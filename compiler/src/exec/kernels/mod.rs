@@ -29,11 +29,34 @@ mod unary;
 
 mod bitcast;
 mod dynamic_slice;
+mod gather;
 mod index;
 mod iota;
 mod movement;
 mod pad;
+mod scatter;
+mod scatter_dims;
 mod strided;
+mod walk;
+
+mod convolution;
+mod dot;
+mod matmul;
+mod pack;
+
+mod map;
+mod merge_sort;
+mod reduce;
+mod reduce_window;
+mod reducer;
+mod scalar_program;
+mod select_and_scatter;
+mod sort;
+mod topk;
+mod window;
+
+#[cfg(test)]
+mod cases;
 
 use prepare::Prepare;
 
@@ -204,9 +227,40 @@ fn prepare_run(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         | O::Copy => movement::prepare(p),
         O::Bitcast => bitcast::prepare_bitcast(p),
         O::BitcastConvert => bitcast::prepare_bitcast_convert(p),
+        O::Convolution => convolution::prepare(p),
+        O::CustomCall => custom_call(p),
+        O::Dot => dot::prepare(p),
         O::DynamicSlice | O::DynamicUpdateSlice => dynamic_slice::prepare(p),
+        O::Gather => gather::prepare(p),
         O::Iota => iota::prepare(p),
+        O::Map => map::prepare(p),
         O::Pad => pad::prepare(p),
+        O::Reduce => reduce::prepare(p),
+        O::ReduceWindow => reduce_window::prepare(p),
+        O::Scatter => scatter::prepare(p),
+        O::SelectAndScatter => select_and_scatter::prepare(p),
+        O::Sort => sort::prepare(p),
+        O::TopK => topk::prepare(p),
         _ => Err(p.error("is not implemented by the executor".into())),
+    }
+}
+
+/// The custom-calls whose meaning is known.
+fn custom_call(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+    let target = p.module.custom_call_target(p.id).unwrap_or_default();
+    match target {
+        // Statements about values, or about how they are placed on devices: the value stays the same.
+        "AssumeGatherIndicesInBound"
+        | "GatherScatterIndicesBitpacked"
+        | "Sharding"
+        | "SPMDFullToShardShape"
+        | "SPMDShardToFullShape"
+        | "xla.sdy.GlobalToLocalShape"
+        | "xla.sdy.LocalToGlobalShape"
+        | "xla.sdy.FuncResultSharding" => movement::prepare(p),
+        "TopK" => topk::prepare(p),
+        _ => Err(p.error(format!(
+            "target {target:?} is not implemented by the executor"
+        ))),
     }
 }

@@ -1,0 +1,214 @@
+//! `scatter`: slices combined into arrays, at places given by another.
+
+use slabplan_ir::ElementType;
+use slabplan_ir::attr::AttrName;
+
+use super::prepare::{Dims, Prepare, dims, row_major_strides};
+use super::scalar::width;
+use super::scalar_program::{LANES, ScalarProgram};
+use super::scatter_dims::IndexVectors;
+use super::walk::{Axes, Walk, volume};
+use super::{ArrayMut, ArrayRef, KernelError, Run};
+
+#[derive(Debug)]
+struct Scatter {
+    /// Combines elements of the operands with those of the updates.
+    combiner: ScalarProgram,
+    widths: Vec<usize>,
+    indices: IndexVectors,
+    /// Sizes of the operand and of the box an update covers; steps of the operand in elements.
+    operand: Dims,
+    window: Dims,
+    steps: Dims,
+    /// The update windows' dimensions, with steps in elements: of the operand and of the updates.
+    window_axes: Vec<(usize, usize, usize)>,
+    /// The batch dimensions of the updates, with steps in elements.
+    batch: Axes,
+}
+
+/// Prepares a `scatter`.
+pub(super) fn prepare(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+    let (operands, results) = (p.operands()?, p.results()?);
+    let n = results.len();
+    p.require(
+        operands.len() == 2 * n + 1 && n > 0,
+        "operands and results do not match",
+    )?;
+    let (inputs, indices, updates) = (&operands[..n], operands[n], &operands[n + 1..]);
+    for i in 0..n {
+        let fits = inputs[i].dims == inputs[0].dims
+            && updates[i].dims == updates[0].dims
+            && results[i].dims == inputs[0].dims
+            && results[i].element_type == inputs[i].element_type
+            && updates[i].element_type == inputs[i].element_type;
+        p.require(fits, "operands and results do not match")?;
+    }
+    let (sizes, update) = (dims(inputs[0]), dims(updates[0]));
+    let window_dims = p.dimensions(AttrName::UpdateWindowDims, update.len())?;
+    let inserted = p.dimensions(AttrName::InsertedWindowDims, sizes.len())?;
+    let batching = p.dimensions(AttrName::InputBatchingDims, sizes.len())?;
+    let vectors = IndexVectors::new(
+        p,
+        indices,
+        &p.dimensions(AttrName::ScatterDimsToOperandDims, sizes.len())?,
+        &batching,
+        &p.sizes(AttrName::ScatterIndicesBatchingDims)?,
+        sizes.len(),
+    )?;
+    let kept: Vec<usize> = (0..sizes.len())
+        .filter(|d| !inserted.contains(d) && !batching.contains(d))
+        .collect();
+    let batch_dims: Vec<usize> = (0..update.len())
+        .filter(|d| !window_dims.contains(d))
+        .collect();
+    p.require(
+        kept.len() == window_dims.len()
+            && kept
+                .iter()
+                .zip(&window_dims)
+                .all(|(&d, &u)| update[u] <= sizes[d])
+            && vectors.batch_sizes() == batch_dims.iter().map(|&d| update[d]).collect::<Dims>(),
+        "updates do not match the operand and the indices",
+    )?;
+    let mut window = Dims::from_elem(1, sizes.len());
+    for (&d, &u) in kept.iter().zip(&window_dims) {
+        window[d] = update[u];
+    }
+    let (steps, update_steps) = (row_major_strides(&sizes), row_major_strides(&update));
+    let types: Vec<ElementType> = inputs.iter().map(|a| a.element_type).collect();
+    let both: Vec<ElementType> = types.iter().chain(&types).copied().collect();
+    let comp = p.computation(AttrName::ToApply)?;
+    Ok(Box::new(Scatter {
+        combiner: ScalarProgram::new(p, comp, &both, &types, LANES)?,
+        widths: types.iter().map(|&ty| width(ty)).collect(),
+        indices: vectors,
+        window_axes: kept
+            .iter()
+            .zip(&window_dims)
+            .map(|(&d, &u)| (update[u], steps[d], update_steps[u]))
+            .collect(),
+        batch: batch_dims
+            .iter()
+            .map(|&d| (update[d], update_steps[d]))
+            .collect(),
+        operand: sizes,
+        window,
+        steps,
+    }))
+}
+
+impl Run for Scatter {
+    fn scratch_bytes(&self) -> usize {
+        self.combiner.register_bytes()
+    }
+
+    fn run(&self, operands: &[ArrayRef<'_>], results: &mut [ArrayMut<'_>], scratch: &mut [u8]) {
+        let n = results.len();
+        for (result, operand) in results.iter_mut().zip(operands) {
+            result.data.copy_from_slice(operand.data);
+        }
+        let (indices, updates) = (operands[n].data, &operands[n + 1..]);
+        if volume(&self.batch) == 0 || self.window_axes.iter().any(|a| a.0 == 0) {
+            return;
+        }
+        self.combiner.begin(scratch);
+        let mut batch = Walk::new(&self.batch);
+        loop {
+            if let Some(start) = self.start(indices, batch.index()) {
+                self.update(start, batch.position(), updates, results, scratch);
+            }
+            if !batch.advance() {
+                break;
+            }
+        }
+    }
+}
+
+impl Scatter {
+    /// Where in the operand an update starts; none if any part of it would lie outside.
+    fn start(&self, indices: &[u8], batch: &[usize]) -> Option<usize> {
+        let (mut start, mut inside) = (0, true);
+        self.indices
+            .each(indices, batch, |d, index| match usize::try_from(index) {
+                Ok(i) if i.saturating_add(self.window[d]) <= self.operand[d] => {
+                    start += i * self.steps[d];
+                }
+                _ => inside = false,
+            });
+        inside.then_some(start)
+    }
+
+    /// Combines one update window into the results, row by row.
+    fn update(
+        &self,
+        start: usize,
+        update: usize,
+        updates: &[ArrayRef<'_>],
+        results: &mut [ArrayMut<'_>],
+        registers: &mut [u8],
+    ) {
+        let (row, outer) = match self.window_axes.split_last() {
+            Some((&row, outer)) => (row, outer),
+            None => ((1, 1, 1), &[][..]),
+        };
+        let mut to: Axes = Axes::new();
+        let mut from: Axes = Axes::new();
+        for &(size, step, update_step) in outer {
+            to.push((size, step));
+            from.push((size, update_step));
+        }
+        let (mut to, mut from) = (Walk::new(&to), Walk::new(&from));
+        loop {
+            for first in (0..row.0).step_by(LANES) {
+                let lanes = LANES.min(row.0 - first);
+                let to = (start + to.position() + first * row.1, row.1);
+                let from = (update + from.position() + first * row.2, row.2);
+                self.combine(lanes, to, from, updates, results, registers);
+            }
+            if !to.advance() {
+                break;
+            }
+            from.advance();
+        }
+    }
+
+    /// Combines `lanes` elements; `to` and `from` are the first one's place and the step to the next.
+    fn combine(
+        &self,
+        lanes: usize,
+        to: (usize, usize),
+        from: (usize, usize),
+        updates: &[ArrayRef<'_>],
+        results: &mut [ArrayMut<'_>],
+        registers: &mut [u8],
+    ) {
+        let n = results.len();
+        let lanes = 0..lanes;
+        for (i, &w) in self.widths.iter().enumerate() {
+            let old = self.combiner.input(registers, i, &lanes);
+            collect(w, results[i].data, to, old);
+            let new = self.combiner.input(registers, n + i, &lanes);
+            collect(w, updates[i].data, from, new);
+        }
+        self.combiner.run(registers, &lanes);
+        for (i, &w) in self.widths.iter().enumerate() {
+            let combined = self.combiner.output(registers, i, &lanes);
+            let (start, step) = to;
+            for (l, element) in combined.chunks_exact(w).enumerate() {
+                results[i].data[(start + l * step) * w..][..w].copy_from_slice(element);
+            }
+        }
+    }
+}
+
+/// Elements of `w` bytes from a place on, a step apart.
+fn collect(w: usize, data: &[u8], (start, step): (usize, usize), out: &mut [u8]) {
+    if step == 1 {
+        let n = out.len();
+        out.copy_from_slice(&data[start * w..][..n]);
+        return;
+    }
+    for (l, out) in out.chunks_exact_mut(w).enumerate() {
+        out.copy_from_slice(&data[(start + l * step) * w..][..w]);
+    }
+}
