@@ -63,7 +63,10 @@ impl Property {
         match self {
             Property::FlatCallGraph => crate::passes::is_flat(&unit.module),
             Property::LaidOut => unit.module.instrs.values().all(|i| {
-                unit.module.shapes.array(i.shape).is_none_or(|a| a.layout.is_some())
+                unit.module
+                    .shapes
+                    .array(i.shape)
+                    .is_none_or(|a| a.layout.is_some())
             }),
             Property::Scheduled => unit.module.is_scheduled,
             Property::Planned => unit.planned.is_some(),
@@ -136,10 +139,7 @@ pub struct PassReport {
 
 /// Runs `passes` in order; the verifier runs before the first and after each that changed the
 /// module.
-pub fn run_passes(
-    passes: &[&dyn Pass],
-    unit: &mut Unit<'_>,
-) -> Result<Vec<PassReport>, PassError> {
+pub fn run_passes(passes: &[&dyn Pass], unit: &mut Unit<'_>) -> Result<Vec<PassReport>, PassError> {
     verify(&unit.module)?;
     let mut reports = Vec::with_capacity(passes.len());
     for pass in passes {

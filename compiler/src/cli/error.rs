@@ -2,10 +2,10 @@
 
 use std::io::IsTerminal;
 
-use crate::pass::PassError;
-use crate::{CompileError, diagnostics};
 use super::load::Origin;
 use crate::frontend::LoadError;
+use crate::pass::PassError;
+use crate::{CompileError, diagnostics};
 
 /// A wrong input or call.
 #[derive(Debug, thiserror::Error)]

@@ -6,8 +6,8 @@ use super::CliError;
 use super::size::{parse_capacity, parse_size};
 use crate::config::{CompileConfig, ScheduleMode};
 use crate::frontend;
-use slabplan_ir::plan::Accounting;
 use slabplan_ir::Bytes;
+use slabplan_ir::plan::Accounting;
 use slabplan_planner::pack::Effort;
 
 /// The module a command works on.

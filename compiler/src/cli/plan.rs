@@ -41,7 +41,11 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     if args.timings {
         for p in &compiled.passes {
             let mark = if p.changed { "changed" } else { "" };
-            eprintln!("{:>24}  {:>10.3} ms  {mark}", p.name, 1e3 * p.time.as_secs_f64());
+            eprintln!(
+                "{:>24}  {:>10.3} ms  {mark}",
+                p.name,
+                1e3 * p.time.as_secs_f64()
+            );
         }
     }
     let text = if args.json {
@@ -50,7 +54,11 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
         report::plan_summary(&compiled)
     };
     output::write("-", text.as_bytes())?;
-    Ok(if compiled.fits() { Answer::Yes } else { Answer::No })
+    Ok(if compiled.fits() {
+        Answer::Yes
+    } else {
+        Answer::No
+    })
 }
 
 /// The form a plan file has, by its extension.

@@ -45,7 +45,9 @@ fn assign(module: &mut Module, target: &Target, tile: bool) -> bool {
     for &id in &old {
         let shape = match module.shapes.get(id) {
             Shape::Array(a) => Shape::Array(with_layout(a, target, tile)),
-            Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(|e| new[e.index()]).collect()),
+            Shape::Tuple(elements) => {
+                Shape::Tuple(elements.iter().map(|e| new[e.index()]).collect())
+            }
             Shape::Buffer(inner) => Shape::Buffer(new[inner.index()]),
             other => other.clone(),
         };
@@ -69,7 +71,10 @@ fn assign(module: &mut Module, target: &Target, tile: bool) -> bool {
 /// The array with a layout, tiled as the target does unless it is tiled or `tile` is false.
 fn with_layout(array: &ArrayShape, target: &Target, tile: bool) -> ArrayShape {
     let mut array = array.clone();
-    let mut layout = array.layout.take().unwrap_or_else(|| Layout::row_major(array.rank()));
+    let mut layout = array
+        .layout
+        .take()
+        .unwrap_or_else(|| Layout::row_major(array.rank()));
     if tile
         && layout.tiles.is_empty()
         && let Some(tiling) = target.tiling(array.element_type.bits())

@@ -11,7 +11,4 @@ pub use planning::MemoryPlanning;
 use crate::pass::Pass;
 
 /// What turns a valid module into one that can be planned.
-pub const PREPARE: &[&dyn Pass] = &[
-    &FlattenCallGraph,
-    &AssignLayouts,
-];
+pub const PREPARE: &[&dyn Pass] = &[&FlattenCallGraph, &AssignLayouts];

@@ -19,7 +19,11 @@ impl Pass for MemoryPlanning {
     }
 
     fn requires(&self) -> &'static [Property] {
-        &[Property::FlatCallGraph, Property::LaidOut, Property::Scheduled]
+        &[
+            Property::FlatCallGraph,
+            Property::LaidOut,
+            Property::Scheduled,
+        ]
     }
 
     fn ensures(&self) -> &'static [Property] {

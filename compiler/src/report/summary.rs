@@ -40,11 +40,25 @@ pub fn plan_summary(compiled: &Compiled) -> String {
 
 fn spaces_table(compiled: &Compiled) -> Table {
     let mut table = Table::new(&[
-        "memory", "slab", "lower bound", "gap", "arguments", "outputs", "aliased", "constants", "temporaries",
-        "buffers", "capacity", "used",
+        "memory",
+        "slab",
+        "lower bound",
+        "gap",
+        "arguments",
+        "outputs",
+        "aliased",
+        "constants",
+        "temporaries",
+        "buffers",
+        "capacity",
+        "used",
     ]);
     for s in &compiled.plan().spaces {
-        let buffers = compiled.plan().buffers.values().filter(|b| b.space == s.space);
+        let buffers = compiled
+            .plan()
+            .buffers
+            .values()
+            .filter(|b| b.space == s.space);
         table.row([
             s.name.clone(),
             s.slab.to_string(),
@@ -95,7 +109,12 @@ fn write_peak(out: &mut String, compiled: &Compiled) {
                 human(live.padded),
                 percent(live.padded - live.logical.min(live.padded), live.padded),
                 kind_name(&analysis.buffers[live.class].kind).to_owned(),
-                shortened(&module.shapes.display(analysis.flow.positions.shape(pos)).to_string()),
+                shortened(
+                    &module
+                        .shapes
+                        .display(analysis.flow.positions.shape(pos))
+                        .to_string(),
+                ),
                 shortened(module.op_name(instr).unwrap_or_default()),
             ]);
         }
@@ -142,7 +161,11 @@ fn write_copies(out: &mut String, compiled: &Compiled) {
         let _ = writeln!(out, "  %{}: {}", compiled.module.name_of(c.instr), c.cause);
     }
     if copies.len() > LARGEST_AT_PEAK {
-        let _ = writeln!(out, "  ... and {} more (--json lists all)", copies.len() - LARGEST_AT_PEAK);
+        let _ = writeln!(
+            out,
+            "  ... and {} more (--json lists all)",
+            copies.len() - LARGEST_AT_PEAK
+        );
     }
     out.push('\n');
 }
@@ -160,7 +183,12 @@ fn write_verdict(out: &mut String, compiled: &Compiled) {
         }
         None => out.push_str("not checked\n"),
     }
-    for s in compiled.plan().spaces.iter().filter(|s| s.slab > s.capacity) {
+    for s in compiled
+        .plan()
+        .spaces
+        .iter()
+        .filter(|s| s.slab > s.capacity)
+    {
         let _ = writeln!(
             out,
             "does not fit: {} needs {} and has {}, {} too little",
