@@ -10,6 +10,7 @@ use crate::entity::{BufferId, CompId, InstrId, PosId, SecondaryMap};
 use crate::module::Module;
 use crate::opcode::Opcode;
 use crate::plan::Plan;
+use crate::shape::ArrayShape;
 use crate::units::Extent;
 
 /// What execution found.
@@ -519,7 +520,7 @@ impl<'m> Machine<'_, 'm> {
     pub(super) fn bind(&mut self, pos: PosId, bound: Bound) {
         self.run.bound[pos] = Some(bound);
         let space = self.plan.spaces[bound.place.space as usize].space;
-        let layout = self.flow.array(pos).map_or(0, |a| a.memory_space());
+        let layout = self.flow.array(pos).map_or(0, ArrayShape::memory_space);
         if layout != space {
             let value = self.flow.value(pos);
             let kind = K::WrongSpace {

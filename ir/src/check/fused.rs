@@ -96,6 +96,10 @@ enum View {
     /// Element `i` reads element `i` of the slice of the parameter at these start indices, the
     /// slice seen as an array of this shape.
     Slice(Slice),
+    /// An array of which a slice was updated with a value that reads the parameter in step with
+    /// the update. Nothing but the fusion's result may hold it: its other readers would be out of
+    /// step.
+    Updated,
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -115,7 +119,8 @@ type Views = BTreeMap<Part, View>;
 /// Whether fusion `id` reads the operand of `pair` at the element it is about to write only, so
 /// that the output of `pair` may replace it: each use, to the root, is elementwise or a tuple; a
 /// bitcast whose operand lies in memory as the parameter does; the array that dynamic-update-slice
-/// or scatter updates; or a slice that is updated at the same place.
+/// or scatter updates; a slice that is updated at the same place; or, in a loop fusion, an update
+/// of another array, for its one loop computes all outputs element by element of the update.
 ///
 /// O(n log n) of the fused instructions.
 pub(super) fn reads_in_step(flow: &Flow<'_>, id: InstrId, pair: Pair) -> bool {
@@ -137,12 +142,15 @@ pub(super) fn reads_in_step(flow: &Flow<'_>, id: InstrId, pair: Pair) -> bool {
     let Some(outputs) = walk(module, comp, arguments, 0) else {
         return false;
     };
+    let kind = instr.ident(AttrName::Kind).map(|s| module.str(s));
+    if kind != Some("kLoop") && outputs.values().any(|v| *v == View::Updated) {
+        return false;
+    }
     match outputs.get(&pair.output) {
         Some(View::Whole(seen)) => lie_alike(module, *seen, output_shape),
-        Some(View::Slice(_)) => false,
+        Some(View::Slice(_) | View::Updated) => false,
         // Written without reading the parameter: in step only where all outputs share one loop.
         None => {
-            let kind = instr.ident(AttrName::Kind).map(|s| module.str(s));
             matches!(kind, Some("kLoop" | "kInput"))
                 && lie_alike(module, operand_shape, output_shape)
         }
@@ -248,6 +256,9 @@ fn step(module: &Module, id: InstrId, views: &mut Views, depth: u32) -> Option<(
             let is_tuple = module.shapes.tuple(instr.shape).is_some();
             for (i, &o) in instr.operands[..arrays].iter().enumerate() {
                 if let Some(view) = views.get(&(o, 0)).cloned() {
+                    if !matches!(view, View::Whole(_)) {
+                        return None;
+                    }
                     let node = if is_tuple { 1 + i as u32 } else { 0 };
                     views.insert((id, node), view);
                 }
@@ -271,7 +282,8 @@ fn elementwise(module: &Module, id: InstrId, views: &Views) -> Option<View> {
         let Some(view) = views.get(&(o, 0)) else {
             continue;
         };
-        if module.shapes.array(module.instrs[o].shape)?.dims != result.dims {
+        let dims = &module.shapes.array(module.instrs[o].shape)?.dims;
+        if *view == View::Updated || *dims != result.dims {
             return None;
         }
         match &agreed {
@@ -290,14 +302,9 @@ fn update_slice(module: &Module, id: InstrId, views: &Views) -> Option<View> {
     if starts.iter().any(|&s| views.contains_key(&(s, 0))) {
         return None;
     }
-    let of = match views.get(&(array, 0)) {
-        Some(View::Whole(of)) => Some(*of),
-        Some(View::Slice(_)) => return None,
-        None => None,
-    };
-    match (of, views.get(&(update, 0))) {
-        (Some(of), None) => Some(View::Whole(of)),
-        (Some(of), Some(View::Slice(slice))) => {
+    match (views.get(&(array, 0)), views.get(&(update, 0))) {
+        (Some(&View::Whole(of)), None) => Some(View::Whole(of)),
+        (Some(&View::Whole(of)), Some(View::Slice(slice))) => {
             let same_place = slice.of == of
                 && slice.starts.as_slice() == starts
                 && dims(module, slice.cut)? == dims(module, module.instrs[update].shape)?
@@ -305,6 +312,8 @@ fn update_slice(module: &Module, id: InstrId, views: &Views) -> Option<View> {
                 && lie_alike(module, slice.seen, slice.cut);
             same_place.then_some(View::Whole(of))
         }
+        (None | Some(View::Updated), Some(View::Whole(_) | View::Slice(_)))
+        | (Some(View::Updated), None) => Some(View::Updated),
         _ => None,
     }
 }
@@ -317,6 +326,7 @@ fn rebase(module: &Module, view: View, from: ShapeId, to: ShapeId) -> Option<Vie
         View::Slice(slice) => {
             lie_alike(module, slice.seen, from).then_some(View::Slice(Slice { seen: to, ..slice }))
         }
+        View::Updated => Some(View::Updated),
     }
 }
 

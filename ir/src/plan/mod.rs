@@ -5,6 +5,18 @@
 //! result of a while, copy-done, ...) has the place of what it forwards. A plan
 //! may name such a position too; then it must agree.
 
+mod error;
+mod fingerprint;
+mod json;
+mod line;
+mod names;
+mod text;
+
+pub use error::{PlanPlace, PlanReadError};
+pub use fingerprint::fingerprint;
+pub use json::{from_json, to_json};
+pub use text::{from_text, to_text};
+
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{BufferId, InstrId, PrimaryMap};
