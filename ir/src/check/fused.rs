@@ -96,10 +96,10 @@ enum View {
     /// Element `i` reads element `i` of the slice of the parameter at these start indices, the
     /// slice seen as an array of this shape.
     Slice(Slice),
-    /// An array of which a slice was updated with a value that reads the parameter in step with
-    /// the update. Nothing but the fusion's result may hold it: its other readers would be out of
-    /// step.
-    Updated,
+    /// Made in the same loop from elements that read the parameter in step, but at other indices:
+    /// another array updated by a slice, or a reduction. Nothing but the fusion's result may hold
+    /// it: its other readers would be out of step.
+    Aside,
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -120,7 +120,7 @@ type Views = BTreeMap<Part, View>;
 /// that the output of `pair` may replace it: each use, to the root, is elementwise or a tuple; a
 /// bitcast whose operand lies in memory as the parameter does; the array that dynamic-update-slice
 /// or scatter updates; a slice that is updated at the same place; or, in a loop fusion, an update
-/// of another array, for its one loop computes all outputs element by element of the update.
+/// of another array or a reduction, for its one loop computes all outputs at each element.
 ///
 /// O(n log n) of the fused instructions.
 pub(super) fn reads_in_step(flow: &Flow<'_>, id: InstrId, pair: Pair) -> bool {
@@ -143,17 +143,15 @@ pub(super) fn reads_in_step(flow: &Flow<'_>, id: InstrId, pair: Pair) -> bool {
         return false;
     };
     let kind = instr.ident(AttrName::Kind).map(|s| module.str(s));
-    if kind != Some("kLoop") && outputs.values().any(|v| *v == View::Updated) {
+    let one_loop = matches!(kind, Some("kLoop" | "kInput"));
+    if !one_loop && outputs.values().any(|v| *v == View::Aside) {
         return false;
     }
     match outputs.get(&pair.output) {
         Some(View::Whole(seen)) => lie_alike(module, *seen, output_shape),
-        Some(View::Slice(_) | View::Updated) => false,
+        Some(View::Slice(_) | View::Aside) => false,
         // Written without reading the parameter: in step only where all outputs share one loop.
-        None => {
-            matches!(kind, Some("kLoop" | "kInput"))
-                && lie_alike(module, operand_shape, output_shape)
-        }
+        None => one_loop && lie_alike(module, operand_shape, output_shape),
     }
 }
 
@@ -264,6 +262,16 @@ fn step(module: &Module, id: InstrId, views: &mut Views, depth: u32) -> Option<(
                 }
             }
         }
+        O::Reduce => {
+            let (arrays, inits) = instr.operands.split_at(instr.operands.len() / 2);
+            let whole = |&o: &InstrId| matches!(views.get(&(o, 0)), Some(View::Whole(_)) | None);
+            if inits.iter().any(viewed) || !arrays.iter().all(whole) {
+                return None;
+            }
+            for node in 0..module.shapes.node_count(instr.shape) {
+                views.insert((id, node), View::Aside);
+            }
+        }
         op if is_elementwise(op) => {
             let view = elementwise(module, id, views)?;
             views.insert((id, 0), view);
@@ -283,7 +291,7 @@ fn elementwise(module: &Module, id: InstrId, views: &Views) -> Option<View> {
             continue;
         };
         let dims = &module.shapes.array(module.instrs[o].shape)?.dims;
-        if *view == View::Updated || *dims != result.dims {
+        if *view == View::Aside || *dims != result.dims {
             return None;
         }
         match &agreed {
@@ -312,8 +320,8 @@ fn update_slice(module: &Module, id: InstrId, views: &Views) -> Option<View> {
                 && lie_alike(module, slice.seen, slice.cut);
             same_place.then_some(View::Whole(of))
         }
-        (None | Some(View::Updated), Some(View::Whole(_) | View::Slice(_)))
-        | (Some(View::Updated), None) => Some(View::Updated),
+        (None | Some(View::Aside), Some(View::Whole(_) | View::Slice(_)))
+        | (Some(View::Aside), None) => Some(View::Aside),
         _ => None,
     }
 }
@@ -326,7 +334,7 @@ fn rebase(module: &Module, view: View, from: ShapeId, to: ShapeId) -> Option<Vie
         View::Slice(slice) => {
             lie_alike(module, slice.seen, from).then_some(View::Slice(Slice { seen: to, ..slice }))
         }
-        View::Updated => Some(View::Updated),
+        View::Aside => Some(View::Aside),
     }
 }
 
