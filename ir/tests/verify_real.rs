@@ -1,0 +1,54 @@
+//! Modules that XLA printed are never refused.
+
+mod data;
+
+use std::path::PathBuf;
+
+use data::{files, is_module_dump, read, shared};
+use slabplan_ir::text::parse;
+use slabplan_ir::verify::verify;
+
+fn accept_all(paths: &[PathBuf]) {
+    let mut failures = Vec::new();
+    for path in paths {
+        let module = parse(&read(path)).into_result().unwrap();
+        if let Err(errors) = verify(&module) {
+            failures.push(format!("{}:\n{errors}", path.display()));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    eprintln!("{} modules accepted", paths.len());
+}
+
+#[test]
+fn corpus() {
+    let Some(dir) = shared("corpus") else { return };
+    accept_all(&files(&dir, is_module_dump));
+}
+
+#[test]
+fn cpu_corpus() {
+    let Some(dir) = shared("corpus_cpu") else {
+        return;
+    };
+    accept_all(&files(&dir, is_module_dump));
+}
+
+#[test]
+fn run_cases() {
+    let Some(dir) = shared("run") else { return };
+    accept_all(&files(&dir, |name| name.ends_with(".hlo")));
+}
+
+#[test]
+fn fixtures() {
+    let root = data::fixtures();
+    let mut paths = files(&root.join("models"), |name| name.ends_with(".hlo"));
+    paths.extend(files(&root.join("rules"), |name| name.ends_with(".hlo")));
+    assert!(
+        paths.len() > 100,
+        "only {} modules in {root:?}",
+        paths.len()
+    );
+    accept_all(&paths);
+}
