@@ -4,7 +4,7 @@ mod data;
 
 use std::path::PathBuf;
 
-use data::{files, is_module_dump, read, shared};
+use data::{files, is_hlo, is_module_dump, read, shared};
 use slabplan_ir::text::{parse, print};
 
 /// Where two texts differ first, for a message.
@@ -62,7 +62,5 @@ fn cpu_corpus() {
 #[test]
 fn run_cases() {
     let Some(dir) = shared("run") else { return };
-    check_identity(&files(&dir, |name| {
-        name.split('.').next_back() == Some("hlo")
-    }));
+    check_identity(&files(&dir, is_hlo));
 }

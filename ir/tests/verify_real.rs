@@ -4,7 +4,7 @@ mod data;
 
 use std::path::PathBuf;
 
-use data::{files, is_module_dump, read, shared};
+use data::{files, is_hlo, is_module_dump, read, shared};
 use slabplan_ir::text::parse;
 use slabplan_ir::verify::verify;
 
@@ -37,14 +37,14 @@ fn cpu_corpus() {
 #[test]
 fn run_cases() {
     let Some(dir) = shared("run") else { return };
-    accept_all(&files(&dir, |name| name.ends_with(".hlo")));
+    accept_all(&files(&dir, is_hlo));
 }
 
 #[test]
 fn fixtures() {
     let root = data::fixtures();
-    let mut paths = files(&root.join("models"), |name| name.ends_with(".hlo"));
-    paths.extend(files(&root.join("rules"), |name| name.ends_with(".hlo")));
+    let mut paths = files(&root.join("models"), is_hlo);
+    paths.extend(files(&root.join("rules"), is_hlo));
     assert!(
         paths.len() > 100,
         "only {} modules in {root:?}",

@@ -278,7 +278,7 @@ fn aliases_of_what_does_not_exist() {
     let mut m = base;
     m.buffer_donors.push(crate::module::BufferDonor {
         parameter: 1,
-        parameter_index: Default::default(),
+        parameter_index: crate::ShapeIndex::default(),
     });
     assert_eq!(errors(&m)[0].kind, ErrorKind::Alias);
 }

@@ -56,6 +56,11 @@ pub fn is_module_dump(name: &str) -> bool {
     )
 }
 
+/// Whether this is a module as plain text.
+pub fn is_hlo(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|e| e == "hlo")
+}
+
 /// The repository's own fixtures.
 pub fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures")
