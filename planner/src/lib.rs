@@ -26,6 +26,7 @@ mod error;
 pub mod inplace;
 pub mod interference;
 pub mod liveness;
+pub mod lodging;
 pub mod options;
 pub mod order;
 pub mod pack;

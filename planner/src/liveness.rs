@@ -46,7 +46,7 @@ impl Liveness {
             uses.add_instr(instr);
         }
         let mut live_out = Vec::new();
-        for &comp in uses.planned.clone().iter() {
+        for &comp in &uses.planned.clone() {
             uses.add_root(comp, &mut live_out);
         }
         live_out.sort_unstable();

@@ -10,6 +10,7 @@ use crate::buffers::Buffers;
 use crate::config::PlanConfig;
 use crate::error::PlanError;
 use crate::interference::ClassId;
+use crate::lodging::lodge;
 use crate::options::Piece;
 use crate::pack::{self, Control, Interval, Problem, Tie};
 
@@ -62,9 +63,22 @@ pub fn place(
             let (temps, own): (Vec<ClassId>, Vec<ClassId>) =
                 of_space.into_iter().partition(is_temp);
             let (own_offsets, end) = place_apart(buffers, &own, space)?;
-            let packed = pack_classes(buffers, bonds, &temps, space, config)?;
-            let mut layout = packed.layout(&temps, end);
-            layout.offsets.extend(own_offsets);
+            let mut offset_of = SecondaryMap::filled(buffers.len(), None);
+            for &(class, offset) in &own_offsets {
+                offset_of[class] = Some(offset);
+            }
+            for (guest, host) in lodge(buffers, &own, &temps, bonds.pieces) {
+                offset_of[guest] = offset_of[host];
+            }
+            let in_heap: Vec<ClassId> = temps
+                .iter()
+                .copied()
+                .filter(|&c| offset_of[c].is_none())
+                .collect();
+            let packed = pack_classes(buffers, bonds, &in_heap, space, config)?;
+            let mut layout = packed.layout(&in_heap, end);
+            let placed = offset_of.iter().filter_map(|(c, &o)| Some((c, o?)));
+            layout.offsets.extend(placed);
             Ok(layout)
         }
     }
