@@ -82,7 +82,7 @@ pub(super) fn check(
             }
         }
     }
-    check_slabs(plan, violations);
+    check_slabs(plan, &spaces, violations);
     for (id, _) in flow
         .module
         .instrs
@@ -281,8 +281,10 @@ fn slab_ends(plan: &Plan) -> Vec<u64> {
     ends
 }
 
-fn check_slabs(plan: &Plan, violations: &mut Violations) {
-    for (space, end) in plan.spaces.iter().zip(slab_ends(plan)) {
+fn check_slabs(plan: &Plan, spaces: &BTreeMap<u32, usize>, violations: &mut Violations) {
+    let ends = slab_ends(plan);
+    for &n in spaces.values() {
+        let (space, end) = (&plan.spaces[n], ends[n]);
         let rounded = round_up(space.alignment, end);
         let slab = space.slab.get();
         if slab > rounded {
