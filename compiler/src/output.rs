@@ -3,8 +3,6 @@
 use std::io::Write;
 use std::path::Path;
 
-use tempfile::NamedTempFile;
-
 /// Writes `bytes` to `path` through a temporary file beside it, so that no half-written file stays.
 ///
 /// `-` is standard output.
@@ -19,8 +17,19 @@ pub fn write(path: &str, bytes: &[u8]) -> anyhow::Result<()> {
         _ => Path::new("."),
     };
     let explain = |e: std::io::Error| anyhow::anyhow!("cannot write {path}: {e}");
-    let mut file = NamedTempFile::new_in(folder).map_err(explain)?;
+    let mut file = builder().tempfile_in(folder).map_err(explain)?;
     file.write_all(bytes).map_err(explain)?;
     file.persist(target).map_err(|e| explain(e.error))?;
     Ok(())
+}
+
+/// Temporary files are private by default; results get the permissions that any new file gets.
+fn builder() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    builder
 }

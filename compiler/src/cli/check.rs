@@ -28,7 +28,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let form = PlanForm::of(&args.plan)?;
     let (module, origin) = args.module.load()?;
-    let wrong_plan = |e: plan::PlanFileError| CliError::new(format!("{}: {e}", args.plan));
+    let wrong_plan = |e: plan::PlanReadError| CliError::new(format!("{}: {e}", args.plan));
     let text = read_plan(&args.plan)?;
     let header = match form {
         PlanForm::Json => plan::json_header(&text),
@@ -39,8 +39,8 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let module = prepare(module, &target, &config_of(&header))
         .map_err(|e| CliError::from_compile(e, &origin))?;
     let plan = match form {
-        PlanForm::Json => plan::from_json(&text, &module),
-        PlanForm::Text => plan::from_text(&text, &module),
+        PlanForm::Json => plan::from_json(&module, &text),
+        PlanForm::Text => plan::from_text(&module, &text),
     }
     .map_err(wrong_plan)?;
     answer(args, &module, check(&module, &plan, &target))
@@ -74,16 +74,23 @@ fn answer(
     let (answer, text) = match result {
         Ok(report) if args.json => (
             Answer::Yes,
-            json!({ "module": name, "valid": true, "violations": [], "fits": report.fits }).to_string(),
+            json!({ "module": name, "valid": true, "violations": [], "fits": report.fits })
+                .to_string(),
         ),
-        Ok(report) => (Answer::Yes, format!("{name}: the plan is right: {report}")),
+        Ok(report) => (
+            Answer::Yes,
+            format!(
+                "{name}: the plan is right: {} values keep their bytes over {} reads and {} writes",
+                report.values, report.reads, report.writes
+            ),
+        ),
         Err(violations) => {
-            let list: Vec<String> = violations.iter().map(ToString::to_string).collect();
+            let list: Vec<String> = violations.list.iter().map(ToString::to_string).collect();
             let text = if args.json {
                 json!({ "module": name, "valid": false, "violations": list, "count": violations.total })
                     .to_string()
             } else {
-                format!("{name}: the plan is wrong\n{violations}")
+                format!("{name}: {violations}")
             };
             (Answer::No, text)
         }

@@ -47,9 +47,10 @@ impl ModuleArg {
 /// The machine to plan for.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct TargetArgs {
-    /// Built-in target (tpu-v5e, tpu-v4, tpu-v5p, tpu-v6e, cpu) or a .toml file.
-    #[arg(long, value_name = "NAME|FILE.toml", default_value = crate::target::DEFAULT)]
-    pub(super) target: String,
+    /// Built-in target (tpu-v5e, tpu-v4, tpu-v5p, tpu-v6e, cpu) or a .toml file; tpu-v5e by default, and the
+    /// plan's own target for `check`.
+    #[arg(long, value_name = "NAME|FILE.toml")]
+    pub(super) target: Option<String>,
     /// Capacity of HBM (memory space 0).
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(super) limit: Option<Bytes>,
@@ -61,7 +62,13 @@ pub(super) struct TargetArgs {
 impl TargetArgs {
     /// The target with the capacities asked for.
     pub(super) fn load(&self) -> Result<Target, CliError> {
-        let mut target = crate::target::load(&self.target).map_err(anyhow::Error::from)?;
+        self.load_or(crate::target::DEFAULT)
+    }
+
+    /// The target with the capacities asked for, `default` where none is named.
+    pub(super) fn load_or(&self, default: &str) -> Result<Target, CliError> {
+        let name = self.target.as_deref().unwrap_or(default);
+        let mut target = crate::target::load(name).map_err(anyhow::Error::from)?;
         let limit = self.limit.map(|b| ("0".to_owned(), b));
         for (space, bytes) in limit.iter().chain(&self.capacity) {
             let names: Vec<String> = target.spaces.iter().map(|s| s.name.clone()).collect();
@@ -72,7 +79,7 @@ impl TargetArgs {
                 .ok_or_else(|| {
                     CliError::new(format!(
                         "target {} has no memory space `{space}`; it has {}",
-                        self.target,
+                        target.name,
                         names.join(", ")
                     ))
                 })?;

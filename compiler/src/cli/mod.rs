@@ -3,6 +3,7 @@
 //! One file per subcommand. Exit status: 0 done, 1 the answer is no (does not
 //! fit, check failed, results differ), 2 the input or the call is wrong.
 
+mod check;
 mod error;
 mod load;
 mod plan;
@@ -31,6 +32,8 @@ struct Cli {
 enum Command {
     /// Plan a module's memory, prove the plan, and summarise it.
     Plan(plan::Args),
+    /// Check a plan against its module.
+    Check(check::Args),
     /// Parse a module and print it back as HLO text.
     Print(print::Args),
     /// Diagnose a module.
@@ -57,6 +60,7 @@ pub fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Plan(args) => plan::run(&args),
+        Command::Check(args) => check::run(&args),
         Command::Print(args) => print::run(&args),
         Command::Verify(args) => verify::run(&args),
     };

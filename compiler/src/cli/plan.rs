@@ -35,6 +35,13 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let (module, origin) = args.module.load()?;
     let compiled = compile(module, &target, &args.planning.config())
         .map_err(|e| CliError::from_compile(e, &origin))?;
+    if let (Some(form), Some(path)) = (form, &args.output) {
+        let text = match form {
+            PlanForm::Json => plan::to_json(&compiled.module, compiled.plan()),
+            PlanForm::Text => plan::to_text(&compiled.module, compiled.plan()),
+        };
+        output::write(path, text.as_bytes())?;
+    }
     if let Some(path) = &args.emit_module {
         output::write(path, slabplan_ir::text::print(&compiled.module).as_bytes())?;
     }

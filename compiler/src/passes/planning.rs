@@ -39,6 +39,7 @@ impl Pass for MemoryPlanning {
             ..PlanConfig::default()
         };
         let mut planned = slabplan_planner::plan(&unit.module, unit.target, &config)?;
+        planned.plan.fingerprint = slabplan_ir::plan::fingerprint(&unit.module);
         planned.plan.schedule.clone_from(&unit.schedule);
         planned.plan.copies.clone_from(&unit.copies);
         unit.planned = Some(planned);

@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 use super::error::{PlanPlace, PlanReadError};
 use super::names::Names;
 use super::{
-    Accounting, BufferKind, InsertedCopy, LiveInterval, PLAN_VERSION, Plan, PlanBuffer, PlanSpace,
-    PlanStats, PlanValue, fingerprint,
+    Accounting, BufferKind, InsertedCopy, LiveInterval, PLAN_VERSION, Plan, PlanBuffer, PlanHeader,
+    PlanSpace, PlanStats, PlanValue, fingerprint,
 };
 use crate::entity::PrimaryMap;
 use crate::module::Module;
@@ -230,6 +230,11 @@ pub fn from_json(module: &Module, text: &str) -> Result<Plan, PlanReadError> {
         plan.copies.push(InsertedCopy { instr, cause });
     }
     Ok(plan)
+}
+
+/// Reads how the plan in `text` was made, whatever module it is for. O(text).
+pub fn json_header(text: &str) -> Result<PlanHeader, PlanReadError> {
+    serde_json::from_str(text).map_err(|e| read_error(text, &e))
 }
 
 /// Refuses a plan whose fingerprint is not that of `module`.

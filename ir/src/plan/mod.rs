@@ -14,8 +14,8 @@ mod text;
 
 pub use error::{PlanPlace, PlanReadError};
 pub use fingerprint::fingerprint;
-pub use json::{from_json, to_json};
-pub use text::{from_text, to_text};
+pub use json::{from_json, json_header, to_json};
+pub use text::{from_text, text_header, to_text};
 
 use serde::{Deserialize, Serialize};
 
@@ -154,6 +154,17 @@ pub struct InsertedCopy {
     pub instr: InstrId,
     /// Which two values would have needed the same bytes at the same time.
     pub cause: String,
+}
+
+/// How a plan was made: what is needed to make the module that it is for.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct PlanHeader {
+    /// Name of the target.
+    pub target: String,
+    /// What shares a slab.
+    pub accounting: Accounting,
+    /// How the order was found: `keep` or `memory`.
+    pub schedule: String,
 }
 
 /// A complete plan of one module for one target.

@@ -18,8 +18,8 @@ use super::json::check_module;
 use super::line::Line;
 use super::names::{Names, parse_index};
 use super::{
-    Accounting, BufferKind, InsertedCopy, LiveInterval, PLAN_VERSION, Plan, PlanBuffer, PlanSpace,
-    PlanStats,
+    Accounting, BufferKind, InsertedCopy, LiveInterval, PLAN_VERSION, Plan, PlanBuffer, PlanHeader,
+    PlanSpace, PlanStats,
 };
 use crate::entity::PrimaryMap;
 use crate::module::Module;
@@ -132,22 +132,8 @@ fn quote(s: &str) -> String {
 
 /// Reads a plan for `module` from text; errors name line and column. O(text + module).
 pub fn from_text(module: &Module, text: &str) -> Result<Plan, PlanReadError> {
-    let mut lines = text
-        .lines()
-        .enumerate()
-        .map(|(n, l)| Line::new(n + 1, l))
-        .filter(|l| !l.is_blank());
-    let end = || {
-        let at = PlanPlace::Line(text.lines().count().max(1), 1);
-        PlanReadError::malformed(at, "the plan ends before its `module` line")
-    };
-    let mut head = lines.next().ok_or_else(end)?;
-    head.keyword(MAGIC)?;
-    let given = head.number()?;
-    if given != u64::from(PLAN_VERSION) {
-        return Err(PlanReadError::Version { given });
-    }
-    let mut plan = read_module(&mut lines.next().ok_or_else(end)?)?;
+    let mut lines = lines(text);
+    let mut plan = read_head(text, &mut lines)?;
     check_module(module, &plan.module, plan.fingerprint)?;
     let names = Names::new(module);
     for mut line in lines {
@@ -169,6 +155,41 @@ pub fn from_text(module: &Module, text: &str) -> Result<Plan, PlanReadError> {
         }
     }
     Ok(plan)
+}
+
+/// Reads how the plan in `text` was made, whatever module it is for. O(1).
+pub fn text_header(text: &str) -> Result<PlanHeader, PlanReadError> {
+    let plan = read_head(text, &mut lines(text))?;
+    Ok(PlanHeader {
+        target: plan.target,
+        accounting: plan.accounting,
+        schedule: plan.schedule,
+    })
+}
+
+fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
+    text.lines()
+        .enumerate()
+        .map(|(n, l)| Line::new(n + 1, l))
+        .filter(|l| !l.is_blank())
+}
+
+/// The first two lines: a plan without spaces and buffers.
+fn read_head<'t>(
+    text: &str,
+    lines: &mut impl Iterator<Item = Line<'t>>,
+) -> Result<Plan, PlanReadError> {
+    let end = || {
+        let at = PlanPlace::Line(text.lines().count().max(1), 1);
+        PlanReadError::malformed(at, "the plan ends before its `module` line")
+    };
+    let mut head = lines.next().ok_or_else(end)?;
+    head.keyword(MAGIC)?;
+    let given = head.number()?;
+    if given != u64::from(PLAN_VERSION) {
+        return Err(PlanReadError::Version { given });
+    }
+    read_module(&mut lines.next().ok_or_else(end)?)
 }
 
 fn read_module(line: &mut Line<'_>) -> Result<Plan, PlanReadError> {
