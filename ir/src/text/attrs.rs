@@ -23,7 +23,7 @@ impl Parser<'_> {
         &mut self,
         op: Operation,
         op_span: &Range<usize>,
-        attrs: &mut Vec<Attr>,
+        attrs: &mut SmallVec<[Attr; 8]>,
     ) -> Rule<bool> {
         let legal = legal::attributes(op.opcode);
         let mut good = true;
@@ -219,6 +219,13 @@ impl Parser<'_> {
     fn raw(&mut self, name: AttrName) -> Rule<AttrValue> {
         self.cursor.skip_space();
         let start = self.cursor.pos();
+        // Values often repeat; comparing is faster than looking for the end.
+        if let Some(last) = self.last_raw.get(&name) {
+            let last = self.cursor.slice(last.clone());
+            if last.ends_with('}') && self.cursor.eat_str(last) {
+                return Ok(AttrValue::Raw(self.str(start..self.cursor.pos())));
+            }
+        }
         if name == AttrName::Literal {
             self.shape()?;
             self.cursor.skip_space();
@@ -246,7 +253,9 @@ impl Parser<'_> {
                 }
             }
         }
-        Ok(AttrValue::Raw(self.str(start..self.cursor.pos())))
+        let span = start..self.cursor.pos();
+        self.last_raw.insert(name, span.clone());
+        Ok(AttrValue::Raw(self.str(span)))
     }
 
     /// A computation by name or inline. Absent if its error is reported already.
@@ -276,16 +285,7 @@ impl Parser<'_> {
     fn instruction_ref(&mut self) -> Rule<Option<crate::entity::InstrId>> {
         let name = self.cursor.name("an instruction's name")?;
         let text = self.cursor.slice(name.clone());
-        self.scope.get(text).copied().ok_or_else(|| {
-            Fault::new(
-                name,
-                format!(
-                    "`{}` is not defined before its use in this computation",
-                    shown(text)
-                ),
-            )
-            .label("undefined")
-        })
+        self.lookup(text, name)
     }
 
     fn pair(&mut self) -> Rule<(i64, i64)> {

@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
+use indexmap::map::Entry;
+
 use super::cursor::is_ident_byte;
 use super::diagnostic::{Fault, Rule, shown};
-use super::parser::{MAX_DEPTH, Parser, Table};
+use super::parser::{MAX_DEPTH, Parser, Symbol, Table};
 use crate::ElementType;
 use crate::entity::{CompId, EntityId, InstrId, ShapeId};
 use crate::instr::Payload;
@@ -176,12 +178,13 @@ impl Parser<'_> {
                     .label("a computation has one result"),
             );
         }
-        let name = self.instruction_name()?;
-        let text = self.cursor.slice(name.clone());
-        let name = self.str(name);
+        let (name, symbol) = self.instruction_name()?;
         let instr = self.instruction_rhs(body, name);
         // Uses of a bad instruction are not reported again.
-        self.scope.insert(text, *instr.as_ref().unwrap_or(&None));
+        self.scope[symbol] = match &instr {
+            Ok(Some(id)) => Symbol::Defined(*id),
+            _ => Symbol::Bad,
+        };
         match instr? {
             Some(id) if is_root => body.root = Some(id),
             Some(_) => {}
@@ -190,8 +193,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A new name and the `=` after it.
-    fn instruction_name(&mut self) -> Rule<Range<usize>> {
+    /// A new name and the `=` after it; with the name's place in the scope.
+    fn instruction_name(&mut self) -> Rule<(Str, usize)> {
         self.cursor.skip_space();
         let start = self.cursor.pos();
         let name = self.cursor.name("an instruction's name")?;
@@ -206,7 +209,9 @@ impl Parser<'_> {
         self.cursor
             .expect(b'=', "`=` after an instruction's name")?;
         check_name(name.clone(), text)?;
-        if self.scope.contains_key(text) {
+        let entry = self.scope.entry(text);
+        let symbol = entry.index();
+        if let Entry::Occupied(_) = entry {
             return Err(Fault::new(
                 name,
                 format!(
@@ -216,7 +221,8 @@ impl Parser<'_> {
             )
             .label("defined again"));
         }
-        Ok(name)
+        entry.or_insert(Symbol::Pending);
+        Ok((self.str(name), symbol))
     }
 
     /// Checks and stores a computation whose instructions are all good.
@@ -351,8 +357,14 @@ fn begins_instruction(text: &str) -> bool {
     line.starts_with(['}', '%']) || line.starts_with("ROOT ") || line[name..].starts_with(" = ")
 }
 
+/// `f8e4m3b11fnuz`.
+const LONGEST_TYPE_NAME: usize = 13;
+
 /// Refuses names that are words of the language: XLA would have renamed the instruction.
 fn check_name(span: Range<usize>, name: &str) -> Rule<()> {
+    if LONGEST_TYPE_NAME < name.len() || name.contains('.') {
+        return Ok(());
+    }
     let lower = name.to_ascii_lowercase();
     if ElementType::from_name(&lower).is_none() && !matches!(lower.as_str(), "token" | "opaque") {
         return Ok(());

@@ -9,6 +9,7 @@ use super::computation::Body;
 use super::cursor::Quotes;
 use super::diagnostic::{Fault, Rule, nearest, shown};
 use super::parser::{MAX_DEPTH, Parser};
+use crate::attr::Attr;
 use crate::entity::{EntityId, InstrId, ShapeId};
 use crate::infer::{Context, infer};
 use crate::instr::{Instr, Payload};
@@ -65,10 +66,11 @@ impl Parser<'_> {
             }
         };
         self.cursor.expect(b')', "`,` or `)` after an operand")?;
-        let mut attrs = Vec::new();
+        let mut attrs: SmallVec<[Attr; 8]> = SmallVec::new();
         if attributes {
             good &= self.attributes(op, &op_span, &mut attrs)?;
         }
+        let attrs = Vec::from_iter(attrs);
         if !good {
             return Ok(None);
         }
@@ -202,20 +204,7 @@ impl Parser<'_> {
     ) -> Rule<Option<InstrId>> {
         let text = self.cursor.slice(span.clone());
         let name = text.strip_prefix('%').unwrap_or(text);
-        let Some(&found) = self.scope.get(name) else {
-            let mut error = Fault::new(
-                span,
-                format!(
-                    "`{}` is not defined before its use in this computation",
-                    shown(name)
-                ),
-            )
-            .label("undefined");
-            if let Some(near) = nearest(name, self.scope.keys().copied()) {
-                error = error.help(format!("did you mean `{near}`?"));
-            }
-            return Err(error);
-        };
+        let found = self.lookup(name, span.clone())?;
         if let (Some(declared), Some(found)) = (declared, found) {
             let actual = self.module.instrs[found].shape;
             let shapes = &self.module.shapes;

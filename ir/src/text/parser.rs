@@ -7,7 +7,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::Parsed;
 use super::cursor::Cursor;
-use super::diagnostic::{Diagnostic, Fault, Rule, locate};
+use super::diagnostic::{Diagnostic, Fault, Rule, locate, nearest, shown};
 use crate::attr::AttrName;
 use crate::entity::{CompId, InstrId, PrimaryMap, ShapeId};
 use crate::module::Module;
@@ -23,6 +23,17 @@ const MAX_DIAGNOSTICS: usize = 64;
 
 pub(super) type Table<K, V> = IndexMap<K, V, FxBuildHasher>;
 
+/// What a name of an instruction stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Symbol {
+    /// The instruction being parsed: not defined yet.
+    Pending,
+    /// An instruction with an error, which is reported.
+    Bad,
+    /// An instruction.
+    Defined(InstrId),
+}
+
 /// Everything the grammar rules share.
 pub(super) struct Parser<'s> {
     pub(super) cursor: Cursor<'s>,
@@ -30,8 +41,10 @@ pub(super) struct Parser<'s> {
     pub(super) diagnostics: Vec<Diagnostic>,
     /// Computations by name; without an id if the computation has an error.
     pub(super) computations: Table<&'s str, Option<CompId>>,
-    /// Instructions of the computation being parsed by name; without an id if it has an error.
-    pub(super) scope: Table<&'s str, Option<InstrId>>,
+    /// Instructions of the computation being parsed by name.
+    pub(super) scope: Table<&'s str, Symbol>,
+    /// Values kept as text that were found last, by attribute.
+    pub(super) last_raw: Table<AttrName, Range<usize>>,
     /// Shapes by their text.
     pub(super) shape_cache: Table<&'s [u8], ShapeId>,
     pub(super) opcodes: Table<&'static str, Opcode>,
@@ -103,6 +116,7 @@ impl<'s> Parser<'s> {
             diagnostics: Vec::new(),
             computations: Table::default(),
             scope: Table::default(),
+            last_raw: Table::default(),
             shape_cache: Table::default(),
             opcodes: Opcode::ALL.iter().map(|&o| (o.name(), o)).collect(),
             attr_names: AttrName::ALL.iter().map(|&a| (a.name(), a)).collect(),
@@ -210,6 +224,32 @@ impl<'s> Parser<'s> {
             }
         }
         self.check_aliases();
+    }
+
+    /// The instruction that `name` stands for: absent if it is bad, an error if there is none.
+    pub(super) fn lookup(&self, name: &str, span: Range<usize>) -> Rule<Option<InstrId>> {
+        match self.scope.get(name) {
+            Some(Symbol::Defined(id)) => Ok(Some(*id)),
+            Some(Symbol::Bad) => Ok(None),
+            Some(Symbol::Pending) => Err(Fault::new(
+                span,
+                format!("`{}` refers to itself", shown(name)),
+            )),
+            None => {
+                let mut error = Fault::new(
+                    span,
+                    format!(
+                        "`{}` is not defined before its use in this computation",
+                        shown(name)
+                    ),
+                )
+                .label("undefined");
+                if let Some(near) = nearest(name, self.scope.keys().copied()) {
+                    error = error.help(format!("did you mean `{near}`?"));
+                }
+                Err(error)
+            }
+        }
     }
 
     /// Takes note of an error.

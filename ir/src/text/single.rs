@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::computation::Body;
 use super::diagnostic::Rule;
-use super::parser::Parser;
+use super::parser::{Parser, Symbol};
 use crate::entity::{EntityId, InstrId, ShapeId};
 use crate::instr::{Instr, Payload};
 use crate::module::Computation;
@@ -73,7 +73,7 @@ impl Parser<'_> {
         };
         let id = self.push_instr(body, param);
         if let Some(text) = text {
-            self.scope.insert(text, Some(id));
+            self.scope.insert(text, Symbol::Defined(id));
         }
         Ok(id)
     }
