@@ -11,7 +11,7 @@ use crate::entity::ShapeId;
 use crate::number;
 use crate::shape::{ArrayShape, Shape, ShapePool};
 use crate::text::cursor::{Cursor, Quotes};
-use crate::text::diagnostic::{Fault, Rule};
+use crate::text::diagnostic::{Fault, Rule, shown};
 
 /// What is wrong with a literal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -100,6 +100,16 @@ impl<'t> Reader<'t> {
     fn part(&mut self, shapes: &ShapePool, shape: ShapeId) -> Rule<()> {
         match shapes.get(shape) {
             Shape::Array(array) => self.array(array),
+            // XLA prints a whole tuple as one elided literal.
+            Shape::Tuple(_) if self.elided() => {
+                let arrays = shapes.preorder(shape);
+                let count = arrays
+                    .iter()
+                    .filter(|&&s| shapes.array(s).is_some())
+                    .count();
+                self.arrays.extend(std::iter::repeat_n(None, count));
+                Ok(())
+            }
             Shape::Tuple(elements) => {
                 self.cursor.expect(b'(', "`(` before a tuple's elements")?;
                 for (i, &element) in elements.iter().enumerate() {
@@ -157,6 +167,9 @@ impl<'t> Reader<'t> {
             while self.cursor.eat(b',') {}
             if self.cursor.eat(b'}') {
                 break;
+            }
+            if self.cursor.at_end() {
+                return Err(self.cursor.unexpected("an element or `}`"));
             }
             if count == array.dims[dim] {
                 return Err(self.wrong_count(start, array, dim, "more"));
@@ -234,7 +247,7 @@ fn number_bits(text: &str, ty: ElementType) -> Result<u64, String> {
         return match text {
             "true" | "1" => Ok(1),
             "false" | "0" => Ok(0),
-            _ => Err(format!("`{text}` is not a value of pred")),
+            _ => Err(format!("`{}` is not a value of pred", shown(text))),
         };
     }
     if ty.is_integer() {
@@ -244,16 +257,17 @@ fn number_bits(text: &str, ty: ElementType) -> Result<u64, String> {
 }
 
 fn integer_bits(text: &str, ty: ElementType) -> Result<u64, String> {
-    let value = match text {
-        "true" => 1,
-        "false" => 0,
-        _ => text
-            .parse::<i128>()
-            .map_err(|_| format!("`{text}` is not an integer"))?,
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let value = match text.parse::<i128>() {
+        Ok(value) if digits.starts_with(|c: char| c.is_ascii_digit()) => value,
+        _ => return Err(format!("`{}` is not an integer of 64 bits", shown(text))),
     };
     let bits = ty.bits();
     let (low, high) = if ty.is_signed_integer() {
         (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1)
+    } else if bits == 64 {
+        // XLA reads a negative number here as the same bits.
+        (i128::from(i64::MIN), i128::from(u64::MAX))
     } else {
         (0, (1i128 << bits) - 1)
     };
@@ -275,19 +289,17 @@ fn float_bits(text: &str, ty: ElementType) -> Result<u64, String> {
     }
     let value = match magnitude {
         "inf" => f64::INFINITY,
-        "true" => 1.0,
-        "false" => 0.0,
-        _ if magnitude.starts_with(|c: char| c.is_ascii_digit() || c == '.') => magnitude
+        _ if magnitude.starts_with(|c: char| c.is_ascii_digit()) => magnitude
             .parse::<f64>()
-            .map_err(|_| format!("`{text}` is not a number"))?,
-        _ => return Err(format!("`{text}` is not a number")),
+            .map_err(|_| format!("`{}` is not a number", shown(text)))?,
+        _ => return Err(format!("`{}` is not a number", shown(text))),
     };
     let value = if negative { -value } else { value };
     let bits = number::encode_float(ty, value);
     let decoded = number::decode_float(ty, bits);
     // XLA takes what rounds to the largest number, and an infinity written as one.
     if !decoded.is_finite() && magnitude != "inf" {
-        return Err(format!("{text} is out of the range of {ty}"));
+        return Err(format!("{} is out of the range of {ty}", shown(text)));
     }
     Ok(bits)
 }
@@ -301,10 +313,13 @@ fn nan_bits(payload: &str, negative: bool, ty: ElementType) -> Result<u64, Strin
     let digits = payload
         .strip_prefix("(0x")
         .and_then(|p| p.strip_suffix(')'))
-        .ok_or_else(|| format!("`{payload}` is not a NaN payload like `(0x1)`"))?;
+        .ok_or_else(|| format!("`{}` is not a NaN payload like `(0x1)`", shown(payload)))?;
     let value = u64::from_str_radix(digits, 16)
-        .map_err(|_| format!("`{payload}` is not a NaN payload like `(0x1)`"))?;
-    let mantissa = number::mantissa_bits(ty);
+        .map_err(|_| format!("`{}` is not a NaN payload like `(0x1)`", shown(payload)))?;
+    let mantissa = number::nan_payload_bits(ty);
+    if mantissa == 0 {
+        return Err(format!("{ty} has no NaN payloads"));
+    }
     let mask = (1u64 << mantissa) - 1;
     if value == 0 || mask < value {
         return Err(format!(
@@ -402,7 +417,7 @@ fn encode_float(ty: ElementType, bits: u64, out: &mut String) {
         out.push_str("nan");
         let plain = number::encode_float(ty, if negative { -f64::NAN } else { f64::NAN });
         if plain != bits {
-            let payload = bits & ((1 << number::mantissa_bits(ty)) - 1);
+            let payload = bits & ((1 << number::nan_payload_bits(ty)) - 1);
             write!(out, "(0x{payload:x})").expect("strings take any text");
         }
         return;
@@ -413,4 +428,186 @@ fn encode_float(ty: ElementType, bits: u64, out: &mut String) {
         _ => format!("{value:?}"),
     };
     out.push_str(text.strip_suffix(".0").unwrap_or(&text));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(element_type: ElementType, dims: &[u64]) -> (ShapePool, ShapeId) {
+        let mut shapes = ShapePool::new();
+        let shape = shapes.intern_array(ArrayShape::new(element_type, dims));
+        (shapes, shape)
+    }
+
+    /// The bytes of an array literal, after checking that text and bytes give each other.
+    #[track_caller]
+    fn bytes(element_type: ElementType, dims: &[u64], text: &str) -> Vec<u8> {
+        let (shapes, shape) = pool(element_type, dims);
+        validate(&shapes, shape, text).unwrap();
+        let literal = decode(&shapes, shape, text).unwrap();
+        let again = encode(&shapes, shape, &literal);
+        assert_eq!(decode(&shapes, shape, &again).unwrap(), literal, "{again}");
+        literal.arrays[0].clone().unwrap()
+    }
+
+    #[track_caller]
+    fn refused(element_type: ElementType, dims: &[u64], text: &str, words: &str) {
+        let (shapes, shape) = pool(element_type, dims);
+        let error = validate(&shapes, shape, text).unwrap_err();
+        assert!(error.message.contains(words), "{}", error.message);
+        assert_eq!(decode(&shapes, shape, text).unwrap_err(), error);
+        assert!(error.span.start <= error.span.end && error.span.end <= text.len());
+    }
+
+    #[test]
+    fn integers() {
+        use ElementType as E;
+        assert_eq!(bytes(E::S8, &[3], "{-128, 0, 127}"), [0x80, 0, 0x7f]);
+        assert_eq!(bytes(E::S4, &[2], "{-8, 7}"), [0xf8, 7]);
+        assert_eq!(bytes(E::U4, &[2], "{0, 15}"), [0, 15]);
+        assert_eq!(bytes(E::S1, &[2], "{-1, 0}"), [0xff, 0]);
+        assert_eq!(bytes(E::U16, &[], "258"), [2, 1]);
+        assert_eq!(
+            bytes(E::S64, &[], "-9223372036854775808"),
+            i64::MIN.to_le_bytes()
+        );
+        assert_eq!(bytes(E::U64, &[], "18446744073709551615"), [0xff; 8]);
+        assert_eq!(bytes(E::U64, &[], "-1"), [0xff; 8]);
+        refused(E::S8, &[], "128", "out of the range of s8, -128 to 127");
+        refused(E::U8, &[], "-1", "out of the range of u8");
+        refused(E::U2, &[], "4", "out of the range of u2, 0 to 3");
+        refused(
+            E::S64,
+            &[],
+            "9223372036854775808",
+            "out of the range of s64",
+        );
+        refused(E::S32, &[], "1.0", "not an integer");
+        refused(E::S32, &[], "true", "not an integer");
+        refused(E::S32, &[], "+1", "not an integer");
+    }
+
+    #[test]
+    fn predicates() {
+        use ElementType as E;
+        assert_eq!(
+            bytes(E::Pred, &[2, 2], "{{1, 0}, {true, false}}"),
+            [1, 0, 1, 0]
+        );
+        refused(E::Pred, &[], "2", "not a value of pred");
+    }
+
+    #[test]
+    fn floats() {
+        use ElementType as E;
+        let f32s = |text: &str| f32::from_le_bytes(bytes(E::F32, &[], text).try_into().unwrap());
+        assert_eq!(f32s("-1.5e3"), -1500.0);
+        assert_eq!(f32s("1."), 1.0);
+        assert_eq!(f32s("1e-45").to_bits(), 1);
+        assert_eq!(f32s("-0").to_bits(), 0x8000_0000);
+        assert_eq!(f32s("-inf"), f32::NEG_INFINITY);
+        assert_eq!(f32s("nan").to_bits(), 0x7fc0_0000);
+        assert_eq!(f32s("-nan(0x12)").to_bits(), 0xff80_0012);
+        assert_eq!(bytes(E::F16, &[], "65519"), 0x7bffu16.to_le_bytes());
+        assert_eq!(bytes(E::Bf16, &[], "nan(0x41)"), 0x7fc1u16.to_le_bytes());
+        assert_eq!(bytes(E::F8e4m3fn, &[2], "{448, nan}"), [0x7e, 0x7f]);
+        assert_eq!(bytes(E::F8e8m0fnu, &[2], "{0.25, 2}"), [125, 128]);
+        assert_eq!(bytes(E::F4e2m1fn, &[2], "{6, -0.5}"), [7, 9]);
+        refused(E::F32, &[], "1e39", "out of the range of f32");
+        refused(E::F16, &[], "65520", "out of the range of f16");
+        refused(E::F64, &[], "1e400", "out of the range of f64");
+        refused(E::F8e4m3fn, &[], "465", "out of the range of f8e4m3fn");
+        refused(E::F8e8m0fnu, &[], "0", "out of the range");
+        refused(E::F8e4m3fn, &[], "nan(0x1)", "no NaN payloads");
+        refused(
+            E::F32,
+            &[],
+            "nan(0x800000)",
+            "does not fit the 23 mantissa bits",
+        );
+        refused(E::F32, &[], "nan(0x0)", "does not fit");
+        refused(E::F32, &[], "nan(7)", "not a NaN payload");
+        refused(E::F32, &[], "0x10", "not a number");
+        refused(E::F32, &[], ".5", "not a number");
+        refused(E::F32, &[], "infinity", "not a number");
+    }
+
+    #[test]
+    fn every_bit_pattern_of_a_narrow_float_survives_as_text() {
+        for &ty in ElementType::ALL
+            .iter()
+            .filter(|t| t.is_float() && t.bits() <= 16)
+        {
+            let width = ty.byte_width() as usize;
+            let count = 1u64 << ty.bits();
+            let (shapes, shape) = pool(ty, &[count]);
+            let dense: Vec<u8> = (0..count)
+                .flat_map(|code| code.to_le_bytes()[..width].to_vec())
+                .collect();
+            let literal = Literal {
+                arrays: vec![Some(dense)],
+            };
+            let text = encode(&shapes, shape, &literal);
+            assert_eq!(decode(&shapes, shape, &text).as_ref(), Ok(&literal), "{ty}");
+        }
+    }
+
+    #[test]
+    fn complex_numbers() {
+        use ElementType as E;
+        let dense = bytes(E::C64, &[2], "{(1, -2.5), (nan, inf)}");
+        assert_eq!(dense[..8], [0, 0, 0x80, 0x3f, 0, 0, 0x20, 0xc0]);
+        assert_eq!(bytes(E::C128, &[], "(0, 1)").len(), 16);
+        refused(E::C64, &[], "1", "expected `(`");
+        refused(E::C64, &[], "(1e39, 0)", "out of the range of f32");
+    }
+
+    #[test]
+    fn nested_dimensions_with_comments() {
+        let text = "{ { /*i0=0*/ {1, 2}, {3, 4} }, // first\n { {5,,6} {7 8} } }";
+        assert_eq!(
+            bytes(ElementType::U8, &[2, 2, 2], text),
+            [1, 2, 3, 4, 5, 6, 7, 8]
+        );
+        assert!(bytes(ElementType::U8, &[2, 0], "{ {}, {} }").is_empty());
+        assert!(bytes(ElementType::U8, &[0, 2], "{  }").is_empty());
+        refused(ElementType::U8, &[2], "{1}", "fewer than 2");
+        refused(ElementType::U8, &[2], "{1, 2, 3}", "more than 2");
+        refused(ElementType::U8, &[2, 2], "{1, 2, 3, 4}", "expected `{`");
+        refused(ElementType::U8, &[], "{1}", "expected a number");
+        refused(ElementType::U8, &[2], "{1, 2}}", "end of the literal");
+        refused(ElementType::U8, &[2], "{1, 2", "end of the text");
+    }
+
+    #[test]
+    fn elided_parts_have_no_bytes() {
+        let (mut shapes, array) = pool(ElementType::F32, &[1 << 40]);
+        assert!(is_elided("{...}") && !is_elided("{1, 2}"));
+        let elided = Literal { arrays: vec![None] };
+        assert_eq!(decode(&shapes, array, "{...}"), Ok(elided.clone()));
+        assert_eq!(encode(&shapes, array, &elided), "{...}");
+        let scalar = shapes.intern_array(ArrayShape::new(ElementType::U8, &[]));
+        let tuple = shapes.intern_tuple(&[scalar, array]);
+        let mixed = decode(&shapes, tuple, "(5, {...})").unwrap();
+        assert_eq!(mixed.arrays, [Some(vec![5]), None]);
+        let whole = decode(&shapes, tuple, "{...}").unwrap();
+        assert_eq!(whole.arrays, [None, None]);
+    }
+
+    #[test]
+    fn tuples() {
+        let mut shapes = ShapePool::new();
+        let scalar = shapes.intern_array(ArrayShape::new(ElementType::S8, &[]));
+        let array = shapes.intern_array(ArrayShape::new(ElementType::S8, &[2]));
+        let empty = shapes.intern_tuple(&[]);
+        let inner = shapes.intern_tuple(&[array]);
+        let tuple = shapes.intern_tuple(&[scalar, inner, empty]);
+        let literal = decode(&shapes, tuple, "(1, ({2, 3}), ())").unwrap();
+        assert_eq!(literal.arrays, [Some(vec![1]), Some(vec![2, 3])]);
+        assert_eq!(encode(&shapes, tuple, &literal), "(1, ({2, 3}), ())");
+        let token = shapes.intern(Shape::Token);
+        let error = validate(&shapes, token, "1").unwrap_err();
+        assert!(error.message.contains("only arrays and tuples"));
+    }
 }

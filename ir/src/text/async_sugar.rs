@@ -157,7 +157,8 @@ impl Parser<'_> {
         attrs: Vec<Attr>,
         execution_thread: Option<Str>,
     ) -> Rule<crate::entity::CompId> {
-        let name = self.unique_computation_name("async_wrapped")?;
+        let name = self.unnamed_computation("async_wrapped")?;
+        self.unnamed.push(self.module.computations.next_id());
         let root_name = self.push_str("async_op")?;
         let placeholder = self.module.instrs.next_id();
         let id = self.module.computations.push(Computation {

@@ -18,6 +18,8 @@ pub(super) struct Body {
     pub(super) id: CompId,
     pub(super) instrs: Vec<InstrId>,
     root: Option<InstrId>,
+    /// Nested instructions, whose names are generated.
+    pub(super) anonymous: Vec<InstrId>,
     /// Whether an instruction of it, or of a computation inside it, has an error.
     failed: bool,
 }
@@ -28,6 +30,7 @@ impl Body {
             id,
             instrs: Vec::new(),
             root: None,
+            anonymous: Vec::new(),
             failed: false,
         }
     }
@@ -87,8 +90,11 @@ impl Parser<'_> {
         }
         self.depth += 1;
         let outer = std::mem::take(&mut self.scope);
-        let name = self.unique_computation_name("_");
+        let name = self.unnamed_computation("_");
         let result = name.and_then(|name| self.body(name, None));
+        if let Ok(Some(comp)) = result {
+            self.unnamed.push(comp);
+        }
         self.scope = outer;
         self.depth -= 1;
         result
@@ -238,6 +244,13 @@ impl Parser<'_> {
             );
         };
         let root = body.root.unwrap_or(last);
+        for &instr in &body.anonymous {
+            let name = self.module.name_of(instr);
+            if self.scope.contains_key(name) {
+                let base = name.to_owned();
+                self.module.instrs[instr].name = self.unnamed_instruction(&base)?;
+            }
+        }
         let params = self.parameters(&body)?;
         if let Some(signature) = signature {
             let shape = self.module.instrs[root].shape;
@@ -323,20 +336,9 @@ impl Parser<'_> {
         self.cursor.set_pos(text.len());
     }
 
-    /// `base`, or `base.1`, ...: the first that no computation has.
-    pub(super) fn unique_computation_name(&mut self, base: &'static str) -> Rule<Str> {
-        let count = self.inline_names.entry(base).or_insert(0);
-        let mut name = if *count == 0 {
-            base.to_owned()
-        } else {
-            format!("{base}.{count}")
-        };
-        while self.computations.contains_key(name.as_str()) {
-            *count += 1;
-            name = format!("{base}.{count}");
-        }
-        *count += 1;
-        self.push_str(&name)
+    /// A name for a computation that the text gives none.
+    pub(super) fn unnamed_computation(&mut self, base: &str) -> Rule<Str> {
+        self.generated_name(base, |p, name| p.computations.contains_key(name))
     }
 }
 
@@ -357,21 +359,23 @@ fn begins_instruction(text: &str) -> bool {
     line.starts_with(['}', '%']) || line.starts_with("ROOT ") || line[name..].starts_with(" = ")
 }
 
-/// `f8e4m3b11fnuz`.
-const LONGEST_TYPE_NAME: usize = 13;
-
-/// Refuses names that are words of the language: XLA would have renamed the instruction.
+/// Refuses names that XLA would change: element types, and what begins with two underscores.
 fn check_name(span: Range<usize>, name: &str) -> Rule<()> {
-    if LONGEST_TYPE_NAME < name.len() || name.contains('.') {
+    let reserved = name.starts_with("__") && !name.starts_with("__xla_");
+    // No element type has more letters than `f8e4m3b11fnuz`.
+    let is_type = name.len() <= 13
+        && (ElementType::from_name(name).is_some() || matches!(name, "token" | "opaque"));
+    if !reserved && !is_type {
         return Ok(());
     }
-    let lower = name.to_ascii_lowercase();
-    if ElementType::from_name(&lower).is_none() && !matches!(lower.as_str(), "token" | "opaque") {
-        return Ok(());
-    }
+    let why = if is_type {
+        "is an element type"
+    } else {
+        "begins with two underscores"
+    };
     Err(Fault::new(
         span,
-        format!("`{name}` is an element type and can't be an instruction's name"),
+        format!("illegal instruction name: `{}` {why}", shown(name)),
     )
     .label("illegal name"))
 }

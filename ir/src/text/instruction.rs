@@ -16,6 +16,9 @@ use crate::instr::{Instr, Payload};
 use crate::opcode::{Arity, Opcode};
 use crate::strings::Str;
 
+/// Most parts that the inferred shapes of a module may have together.
+const MAX_INFERRED_PARTS: u64 = 1 << 24;
+
 pub(super) type Operands = SmallVec<[InstrId; 3]>;
 
 /// An operation as the text names it: `slice-start` is `slice` with a phase.
@@ -115,13 +118,33 @@ impl Parser<'_> {
             None
         };
         match inferred {
-            Some(shape) => Ok(shape.intern(&mut self.module.shapes)),
+            Some(shape) => {
+                let shape = shape.intern(&mut self.module.shapes);
+                self.check_inferred_size(span, shape)?;
+                Ok(shape)
+            }
             None => Err(Fault::new(
                 span.clone(),
                 format!("the shape of `{opcode}` must be written"),
             )
             .help("write `name = SHAPE opcode(...)`")),
         }
+    }
+
+    /// Refuses inferred tuples that a few lines of text can make as large as they like.
+    fn check_inferred_size(&mut self, span: &Range<usize>, shape: ShapeId) -> Rule<()> {
+        let shapes = &self.module.shapes;
+        self.inferred_parts += u64::from(shapes.node_count(shape));
+        if MAX_DEPTH < shapes.depth(shape) as usize || MAX_INFERRED_PARTS < self.inferred_parts {
+            return Err(Fault::new(
+                span.clone(),
+                format!(
+                    "inferred shapes nest deeper than {MAX_DEPTH} or have more than \
+                     {MAX_INFERRED_PARTS} parts in all"
+                ),
+            ));
+        }
+        Ok(())
     }
 
     fn operation(&mut self) -> Rule<(Operation, Range<usize>)> {
@@ -238,13 +261,19 @@ impl Parser<'_> {
             );
         }
         let (op, span) = self.operation()?;
-        self.anonymous += 1;
-        let name = format!("{}.anon{}", op.opcode.name(), self.anonymous);
-        let name = self.push_str(&name)?;
+        let name = self.unnamed_instruction(&format!("{}.anon", op.opcode))?;
         self.depth += 1;
         let result = self.rhs_after_opcode(body, name, start, shape, op, span, false);
         self.depth -= 1;
+        if let Ok(Some(instr)) = result {
+            body.anonymous.push(instr);
+        }
         result
+    }
+
+    /// A name for an instruction that the text gives none.
+    pub(super) fn unnamed_instruction(&mut self, base: &str) -> Rule<Str> {
+        self.generated_name(base, |p, name| p.scope.contains_key(name))
     }
 
     /// The text of a literal up to the closing parenthesis of `constant(`.

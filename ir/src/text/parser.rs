@@ -56,10 +56,12 @@ pub(super) struct Parser<'s> {
     /// Where the header's aliases and donors stand, for errors found later.
     pub(super) alias_spans: Vec<Range<usize>>,
     pub(super) donor_spans: Vec<Range<usize>>,
-    /// How many nested instructions got a name.
-    pub(super) anonymous: usize,
-    /// How many computations without a name got one, by the start of their names.
-    pub(super) inline_names: Table<&'static str, usize>,
+    /// How many nested instructions and inline computations got a name, by its start.
+    pub(super) generated_names: Table<String, usize>,
+    /// Computations whose names were generated.
+    pub(super) unnamed: Vec<CompId>,
+    /// Parts of all shapes that were inferred.
+    pub(super) inferred_parts: u64,
     /// Whether the end of the text was reported as an error.
     pub(super) reported_end: bool,
     /// Whether operands that are not defined become parameters: in the single-instruction form.
@@ -124,8 +126,9 @@ impl<'s> Parser<'s> {
             entry: None,
             alias_spans: Vec::new(),
             donor_spans: Vec::new(),
-            anonymous: 0,
-            inline_names: Table::default(),
+            generated_names: Table::default(),
+            unnamed: Vec::new(),
+            inferred_parts: 0,
             reported_end: false,
             reify_parameters: false,
         }
@@ -223,7 +226,23 @@ impl<'s> Parser<'s> {
                 Err(error) => self.report(error),
             }
         }
+        if let Err(error) = self.rename_clashing_computations() {
+            self.report(error);
+        }
         self.check_aliases();
+    }
+
+    /// Gives generated names that the text uses for another computation further on another number.
+    fn rename_clashing_computations(&mut self) -> Rule<()> {
+        for comp in std::mem::take(&mut self.unnamed) {
+            let name = self.module.comp_name(comp);
+            if self.computations.contains_key(name) {
+                let base = name.to_owned();
+                let name = self.unnamed_computation(&base)?;
+                self.module.computations[comp].name = name;
+            }
+        }
+        Ok(())
     }
 
     /// The instruction that `name` stands for: absent if it is bad, an error if there is none.
@@ -284,5 +303,25 @@ impl<'s> Parser<'s> {
             .strings
             .try_push(text)
             .map_err(|full| Fault::new(at..at, full.to_string()))
+    }
+
+    /// `base`, or `base.1`, ...: the first that was not generated before and that nothing in the
+    /// text so far has (`taken`).
+    pub(super) fn generated_name(
+        &mut self,
+        base: &str,
+        taken: impl Fn(&Self, &str) -> bool,
+    ) -> Rule<Str> {
+        loop {
+            let count = self.generated_names.entry(base.to_owned()).or_insert(0);
+            let name = match *count {
+                0 => base.to_owned(),
+                n => format!("{base}.{n}"),
+            };
+            *count += 1;
+            if !taken(self, &name) {
+                return self.push_str(&name);
+            }
+        }
     }
 }

@@ -166,20 +166,22 @@ impl<'s> Parser<'s> {
     /// The rest of an array shape after its type name; also `token[]` and `opaque[]`.
     fn array_shape(&mut self, start: usize, name: &str) -> Rule<ShapeId> {
         let name_end = self.cursor.pos();
-        let lower = name.to_ascii_lowercase();
-        let opaque_kind = match lower.as_str() {
+        let opaque_kind = match name {
             "token" => Some(Shape::Token),
             "opaque" => Some(Shape::Opaque),
             _ => None,
         };
-        let element_type = ElementType::from_name(&lower);
+        let element_type = ElementType::from_name(name);
         if element_type.is_none() && opaque_kind.is_none() {
             let mut error = Fault::new(
                 start..name_end,
                 format!("unknown element type `{}`", shown(name)),
             )
             .label("not a type of HLO");
-            if let Some(near) = nearest(&lower, ElementType::ALL.iter().map(|t| t.name())) {
+            if let Some(near) = nearest(
+                &name.to_ascii_lowercase(),
+                ElementType::ALL.iter().map(|t| t.name()),
+            ) {
                 error = error.help(format!("did you mean `{near}`?"));
             }
             return Err(error);
@@ -220,7 +222,7 @@ impl<'s> Parser<'s> {
             if !dims.is_empty() {
                 return Err(Fault::new(
                     start..self.cursor.pos(),
-                    format!("`{lower}` has no dimensions"),
+                    format!("`{name}` has no dimensions"),
                 ));
             }
             return Ok(self

@@ -20,9 +20,9 @@ impl Parser<'_> {
             self.cursor.expect(b'=', "`=`")?;
             self.str(name)
         } else {
-            self.push_str("single_instruction")?
+            self.push_str("_")?
         };
-        let comp_name = self.push_str("entry")?;
+        let comp_name = self.push_str("_")?;
         let id = self.module.computations.push(Computation {
             name: comp_name,
             instrs: Vec::new(),
@@ -31,7 +31,8 @@ impl Parser<'_> {
             execution_thread: None,
             has_signature: true,
         });
-        self.module.name = self.push_str("single_instruction_module")?;
+        self.module.name = self.push_str("_")?;
+        self.module.is_scheduled = true;
         self.reify_parameters = true;
         let mut body = Body::new(id);
         let root = self.instruction_rhs(&mut body, name)?;
@@ -65,7 +66,7 @@ impl Parser<'_> {
         let text = name.clone().map(|n| self.cursor.slice(n));
         let name = match name {
             Some(name) => self.str(name),
-            None => self.push_str(&format!("param_{number}"))?,
+            None => self.push_str(&format!("_{number}"))?,
         };
         let param = Instr {
             payload: Payload::Parameter(number as u32),
