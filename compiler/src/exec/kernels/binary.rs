@@ -5,7 +5,7 @@ use slabplan_ir::{ElementType, Opcode};
 use super::complex::Complex;
 use super::lanes::{Loop2, map2};
 use super::real::Real;
-use super::scalar::{Float, Int, Scalar, match_complex, match_float, match_int};
+use super::scalar::{Int, Scalar, match_complex, match_int, match_real};
 
 /// The loop of `opcode` on elements of type `ty`, if HLO defines it there.
 ///
@@ -14,7 +14,7 @@ pub(super) fn binary(opcode: Opcode, ty: ElementType) -> Option<Loop2> {
     if ty == ElementType::Pred {
         return pred(opcode);
     }
-    match_float!(ty, T => float::<T>(opcode), _ =>
+    match_real!(ty, T => real::<T>(opcode), _ =>
         match_int!(ty, T => int::<T>(opcode), _ =>
             match_complex!(ty, T => <T as ComplexOps>::complex(opcode), _ => None)))
 }
@@ -29,22 +29,17 @@ fn pred(opcode: Opcode) -> Option<Loop2> {
     })
 }
 
-fn float<T: Float>(opcode: Opcode) -> Option<Loop2> {
+fn real<T: Real + Scalar>(opcode: Opcode) -> Option<Loop2> {
     macro_rules! f {
         (|$x:ident, $y:ident| $value:expr) => {
-            |x, y, out| {
-                map2::<T, T, T>(x, y, out, |x, y| {
-                    let ($x, $y) = (x.real(), y.real());
-                    T::round($value)
-                })
-            }
+            |x, y, out| map2::<T, T, T>(x, y, out, |$x, $y| $value)
         };
     }
     use Opcode as O;
     Some(match opcode {
         O::Add => f!(|x, y| x + y),
         O::Atan2 => f!(|y, x| y.atan2(x)),
-        O::Complex => return complex_from::<T>(),
+        O::Complex => |x, y, out| map2::<T, T, Complex<T>>(x, y, out, Complex::new),
         O::Divide => f!(|x, y| x / y),
         O::Maximum => f!(|x, y| x.max_nan(y)),
         O::Minimum => f!(|x, y| x.min_nan(y)),
@@ -54,30 +49,6 @@ fn float<T: Float>(opcode: Opcode) -> Option<Loop2> {
         O::Subtract => f!(|x, y| x - y),
         _ => return None,
     })
-}
-
-/// `complex` exists for `f32` and `f64`, which are their own computation type.
-fn complex_from<T: Float>() -> Option<Loop2> {
-    (T::BYTES >= 4).then_some(|x: &[u8], y: &[u8], out: &mut [u8]| {
-        map2::<T, T, Pair<T>>(x, y, out, Pair);
-    })
-}
-
-/// A complex number being put together.
-#[derive(Clone, Copy)]
-struct Pair<T>(T, T);
-
-impl<T: Scalar> Scalar for Pair<T> {
-    const BYTES: usize = 2 * T::BYTES;
-    fn load(bytes: &[u8]) -> Self {
-        let (re, im) = bytes.split_at(T::BYTES);
-        Self(T::load(re), T::load(im))
-    }
-    fn store(self, bytes: &mut [u8]) {
-        let (re, im) = bytes.split_at_mut(T::BYTES);
-        self.0.store(re);
-        self.1.store(im);
-    }
 }
 
 fn int<T: Int>(opcode: Opcode) -> Option<Loop2> {

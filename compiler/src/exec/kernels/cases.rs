@@ -15,6 +15,56 @@ fn bits_and_integers() {
     check("integers.hlo");
 }
 
+#[test]
+fn floats() {
+    check("floats.hlo");
+}
+
+#[test]
+fn complex_numbers() {
+    check("complex.hlo");
+}
+
+#[test]
+fn conversions() {
+    check("convert.hlo");
+}
+
+#[test]
+fn movement() {
+    check("movement.hlo");
+}
+
+#[test]
+fn gather_and_scatter() {
+    check("gather_scatter.hlo");
+}
+
+#[test]
+fn products() {
+    check("products.hlo");
+}
+
+#[test]
+fn reductions() {
+    check("reductions.hlo");
+}
+
+#[test]
+fn sorting_and_random_bits() {
+    check("sort_random.hlo");
+}
+
+#[test]
+fn linear_algebra() {
+    check("linear_algebra.hlo");
+}
+
+#[test]
+fn narrow_floats() {
+    check("narrow_floats.hlo");
+}
+
 #[track_caller]
 fn check(file: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -4,7 +4,7 @@ use slabplan_ir::ElementType;
 
 use super::lanes::{Loop2, Loop3, map2, map3};
 use super::real::Real;
-use super::scalar::{Float, match_complex, match_float, match_int};
+use super::scalar::{match_complex, match_int, match_real};
 
 /// Direction of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +59,8 @@ pub(super) fn compare(direction: Direction, total: bool, ty: ElementType) -> Opt
     if ty == ElementType::Pred {
         return ordered!(bool, std::convert::identity);
     }
-    match_float!(ty,
-        T => if total { ordered!(T, T::total_order) } else { ordered!(T, T::real) },
+    match_real!(ty,
+        T => if total { ordered!(T, T::total_order) } else { ordered!(T, std::convert::identity) },
         _ => match_int!(ty,
             T => ordered!(T, std::convert::identity),
             _ => match_complex!(ty,
@@ -126,9 +126,9 @@ pub(super) fn clamp(ty: ElementType) -> Option<Loop3> {
             map3(lo, x, hi, out, |lo: bool, x: bool, hi: bool| (x | lo) & hi);
         });
     }
-    match_float!(ty,
+    match_real!(ty,
         T => Some(|lo, x, hi, out| map3(lo, x, hi, out, |lo: T, x: T, hi: T| {
-            T::round(x.real().max_nan(lo.real()).min_nan(hi.real()))
+            x.max_nan(lo).min_nan(hi)
         })),
         _ => match_int!(ty,
             T => Some(|lo, x, hi, out| map3(lo, x, hi, out, |lo: T, x: T, hi: T| x.max(lo).min(hi))),

@@ -212,16 +212,6 @@ impl<R: Real> Complex<R> {
         Self::ONE / self.sqrt()
     }
 
-    /// The principal cube root.
-    pub(super) fn cbrt(self) -> Self {
-        if self == Self::ZERO {
-            return self;
-        }
-        let third = R::from_f64(1.0 / 3.0);
-        let (r, angle) = (self.abs().cbrt(), self.arg() * third);
-        Self::new(r * angle.cos(), r * angle.sin())
-    }
-
     /// Sine.
     pub(super) fn sin(self) -> Self {
         Self::new(

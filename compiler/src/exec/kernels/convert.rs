@@ -6,7 +6,7 @@ use slabplan_ir::ElementType;
 use super::complex::Complex;
 use super::lanes::{Loop1, map1};
 use super::real::Real;
-use super::scalar::{Float, Int, match_complex, match_float, match_int, width};
+use super::scalar::{Int, NarrowFloat, match_complex, match_int, match_narrow, match_real, width};
 
 /// Elements converted at a time.
 const CHUNK: usize = 128;
@@ -109,16 +109,18 @@ fn load(from: ElementType) -> Option<(Wide, Loop1)> {
             map1(x, out, |x: bool| u64::from(x));
         }));
     }
-    match_float!(from,
-        T => Some((Wide::Real, |x, out| map1(x, out, |x: T| x.real()))),
-        _ => match_int!(from,
-            T => Some((if T::SIGNED { Wide::Signed } else { Wide::Unsigned },
-                |x, out| map1(x, out, |x: T| x.wide()))),
-            _ => match_complex!(from,
-                T => Some((Wide::Complex, |x, out| map1(x, out, |x: T| {
-                    Complex::new(x.re, x.im)
-                }))),
-                _ => None)))
+    match_real!(from,
+        T => Some((Wide::Real, |x, out| map1(x, out, T::to_f64))),
+        _ => match_narrow!(from,
+            T => Some((Wide::Real, |x, out| map1(x, out, T::widen))),
+            _ => match_int!(from,
+                T => Some((if T::SIGNED { Wide::Signed } else { Wide::Unsigned },
+                    |x, out| map1(x, out, T::wide))),
+                _ => match_complex!(from,
+                    T => Some((Wide::Complex, |x, out| map1(x, out, |x: T| {
+                        Complex::new(x.re.to_f64(), x.im.to_f64())
+                    }))),
+                    _ => None))))
 }
 
 fn store(wide: Wide, to: ElementType) -> Option<Loop1> {
@@ -129,29 +131,36 @@ fn store(wide: Wide, to: ElementType) -> Option<Loop1> {
             Wide::Complex => |x, out| map1(x, out, |x: Complex<f64>| x != Complex::ZERO),
         });
     }
-    match_float!(to,
+    match_real!(to,
         T => Some(match wide {
-            Wide::Signed => |x, out| map1(x, out, |x: i64| T::round(Real::from_i64(x))),
-            Wide::Unsigned => |x, out| map1(x, out, |x: u64| T::round(Real::from_u64(x))),
-            Wide::Real => |x, out| map1(x, out, T::round_f64),
-            Wide::Complex => |x, out| map1(x, out, |x: Complex<f64>| T::round_f64(x.re)),
+            Wide::Signed => |x, out| map1(x, out, |x: i64| x as T),
+            Wide::Unsigned => |x, out| map1(x, out, |x: u64| x as T),
+            Wide::Real => |x, out| map1(x, out, |x: f64| x as T),
+            Wide::Complex => |x, out| map1(x, out, |x: Complex<f64>| x.re as T),
         }),
-        _ => match_int!(to,
+        _ => match_narrow!(to,
             T => Some(match wide {
-                Wide::Signed | Wide::Unsigned => |x, out| map1(x, out, T::wrap),
-                Wide::Real => |x, out| map1(x, out, saturate::<T>),
-                Wide::Complex => |x, out| map1(x, out, |x: Complex<f64>| saturate::<T>(x.re)),
+                Wide::Signed => |x, out| map1(x, out, |x: i64| T::narrow((x as f32).into())),
+                Wide::Unsigned => |x, out| map1(x, out, |x: u64| T::narrow((x as f32).into())),
+                Wide::Real => |x, out| map1(x, out, T::narrow),
+                Wide::Complex => |x, out| map1(x, out, |x: Complex<f64>| T::narrow(x.re)),
             }),
-            _ => match_complex!(to,
+            _ => match_int!(to,
                 T => Some(match wide {
-                    Wide::Signed => |x, out| map1(x, out, |x: i64| T::real(Real::from_i64(x))),
-                    Wide::Unsigned => |x, out| map1(x, out, |x: u64| T::real(Real::from_u64(x))),
-                    Wide::Real => |x, out| map1(x, out, |x: f64| T::real(Real::from_f64(x))),
-                    Wide::Complex => |x, out| map1(x, out, |x: Complex<f64>| {
-                        T::new(Real::from_f64(x.re), Real::from_f64(x.im))
-                    }),
+                    Wide::Signed | Wide::Unsigned => |x, out| map1(x, out, T::wrap),
+                    Wide::Real => |x, out| map1(x, out, saturate::<T>),
+                    Wide::Complex => |x, out| map1(x, out, |x: Complex<f64>| saturate::<T>(x.re)),
                 }),
-                _ => None)))
+                _ => match_complex!(to,
+                    T => Some(match wide {
+                        Wide::Signed => |x, out| map1(x, out, |x: i64| T::real(Real::from_f64(x as f64))),
+                        Wide::Unsigned => |x, out| map1(x, out, |x: u64| T::real(Real::from_f64(x as f64))),
+                        Wide::Real => |x, out| map1(x, out, |x: f64| T::real(Real::from_f64(x))),
+                        Wide::Complex => |x, out| map1(x, out, |x: Complex<f64>| {
+                            T::new(Real::from_f64(x.re), Real::from_f64(x.im))
+                        }),
+                    }),
+                    _ => None))))
 }
 
 /// Truncated, held to the range of `T`; NaN gives 0.

@@ -30,6 +30,8 @@ pub(super) enum Elementwise {
     ReducePrecision(ReducePrecision),
     /// `stochastic-convert`.
     StochasticConvert(StochasticConvert),
+    /// An operation on narrow floats.
+    Narrow(Narrow),
 }
 
 impl Elementwise {
@@ -40,19 +42,17 @@ impl Elementwise {
             return Ok(None);
         }
         let ty = p.operand(0)?.element_type;
+        let to = p.result()?.element_type;
         let op = match opcode {
-            Opcode::Compare => compare_op(p, ty)?,
-            Opcode::Select => select(width(p.result()?.element_type)).map(Self::Ternary),
-            Opcode::Clamp => clamp(p.result()?.element_type).map(Self::Ternary),
-            Opcode::Convert => Convert::new(ty, p.result()?.element_type).map(Self::Convert),
+            Opcode::Select => select(width(to)).map(Self::Ternary),
+            Opcode::Convert => Convert::new(ty, to).map(Self::Convert),
             Opcode::ReducePrecision => reduce_precision(p, ty)?,
-            Opcode::StochasticConvert => {
-                StochasticConvert::new(ty, p.operand(1)?.element_type, p.result()?.element_type)
-                    .map(Self::StochasticConvert)
+            Opcode::StochasticConvert => StochasticConvert::new(ty, p.operand(1)?.element_type, to)
+                .map(Self::StochasticConvert),
+            _ if is_narrow(ty) => {
+                plain(p, ElementType::F32)?.and_then(|op| Narrow::new(op, ty, to).map(Self::Narrow))
             }
-            _ => unary(opcode, ty)
-                .map(Self::Unary)
-                .or_else(|| binary(opcode, ty).map(Self::Binary)),
+            _ => plain(p, ty)?.map(Self::from),
         };
         let op = op.ok_or_else(|| p.error(format!("not defined on {ty}")))?;
         p.require(
@@ -68,6 +68,7 @@ impl Elementwise {
             Self::Copy | Self::Unary(_) | Self::Convert(_) | Self::ReducePrecision(_) => 1,
             Self::Binary(_) | Self::StochasticConvert(_) => 2,
             Self::Ternary(_) => 3,
+            Self::Narrow(narrow) => narrow.op.arity(),
         }
     }
 
@@ -83,18 +84,117 @@ impl Elementwise {
             (Self::Convert(c), &[x]) => c.apply(x, out),
             (Self::ReducePrecision(r), &[x]) => r.apply(x, out),
             (Self::StochasticConvert(s), &[x, random]) => s.apply(x, random, out),
+            (Self::Narrow(narrow), args) => narrow.apply(args, out),
             _ => unreachable!("arity is checked when a kernel is prepared"),
         }
     }
 }
 
-fn compare_op(p: &Prepare<'_>, ty: ElementType) -> Result<Option<Elementwise>, KernelError> {
-    let direction = p
-        .word(AttrName::Direction)
-        .and_then(Direction::from_name)
-        .ok_or_else(|| p.error("has no direction".into()))?;
-    let total = p.word(AttrName::Type) == Some("TOTALORDER");
-    Ok(compare(direction, total, ty).map(Elementwise::Binary))
+/// An operation that is one loop.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Plain {
+    One(Loop1),
+    Two(Loop2),
+    Three(Loop3),
+}
+
+impl Plain {
+    fn arity(self) -> usize {
+        match self {
+            Plain::One(_) => 1,
+            Plain::Two(_) => 2,
+            Plain::Three(_) => 3,
+        }
+    }
+}
+
+impl From<Plain> for Elementwise {
+    fn from(op: Plain) -> Self {
+        match op {
+            Plain::One(f) => Self::Unary(f),
+            Plain::Two(f) => Self::Binary(f),
+            Plain::Three(f) => Self::Ternary(f),
+        }
+    }
+}
+
+/// The loop of `p`'s instruction on elements of type `ty`.
+fn plain(p: &Prepare<'_>, ty: ElementType) -> Result<Option<Plain>, KernelError> {
+    Ok(match p.instr.opcode {
+        Opcode::Compare => {
+            let direction = p
+                .word(AttrName::Direction)
+                .and_then(Direction::from_name)
+                .ok_or_else(|| p.error("has no direction".into()))?;
+            let total = p.word(AttrName::Type) == Some("TOTALORDER");
+            compare(direction, total, ty).map(Plain::Two)
+        }
+        Opcode::Clamp => clamp(ty).map(Plain::Three),
+        opcode => unary(opcode, ty)
+            .map(Plain::One)
+            .or_else(|| binary(opcode, ty).map(Plain::Two)),
+    })
+}
+
+/// Whether arithmetic on `ty` is done in `f32`.
+pub(super) fn is_narrow(ty: ElementType) -> bool {
+    ty.is_float() && ty.bits() < 32
+}
+
+/// An operation on floats narrower than `f32`: computed in `f32` and rounded once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Narrow {
+    op: Plain,
+    /// From the operands' type.
+    widen: Convert,
+    /// To the result's type, unless that is `pred`.
+    narrow: Option<Convert>,
+    /// Bytes of an element of an operand and of the result.
+    from: usize,
+    to: usize,
+}
+
+impl Narrow {
+    fn new(op: Plain, from: ElementType, to: ElementType) -> Option<Self> {
+        let narrow = if to == ElementType::Pred {
+            None
+        } else {
+            Some(Convert::new(ElementType::F32, to)?)
+        };
+        Some(Self {
+            op,
+            widen: Convert::new(from, ElementType::F32)?,
+            narrow,
+            from: width(from),
+            to: width(to),
+        })
+    }
+
+    fn apply(&self, args: &[&[u8]], out: &mut [u8]) {
+        let mut wide = [[0u8; CHUNK * 4]; 3];
+        let mut result = [0u8; CHUNK * 4];
+        for (chunk, out) in out.chunks_mut(CHUNK * self.to).enumerate() {
+            let n = out.len() / self.to;
+            for (wide, arg) in wide.iter_mut().zip(args) {
+                let arg = &arg[chunk * CHUNK * self.from..][..n * self.from];
+                self.widen.apply(arg, &mut wide[..n * 4]);
+            }
+            let [x, y, z] = &wide;
+            let (x, y, z) = (&x[..n * 4], &y[..n * 4], &z[..n * 4]);
+            let target = match self.narrow {
+                Some(_) => &mut result[..n * 4],
+                None => &mut *out,
+            };
+            match self.op {
+                Plain::One(f) => f(x, target),
+                Plain::Two(f) => f(x, y, target),
+                Plain::Three(f) => f(x, y, z, target),
+            }
+            if let Some(narrow) = self.narrow {
+                narrow.apply(&result[..n * 4], out);
+            }
+        }
+    }
 }
 
 fn reduce_precision(p: &Prepare<'_>, ty: ElementType) -> Result<Option<Elementwise>, KernelError> {

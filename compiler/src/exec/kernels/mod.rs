@@ -44,6 +44,16 @@ mod dot;
 mod matmul;
 mod pack;
 
+mod batch_norm;
+mod cholesky;
+mod fft;
+mod field;
+mod fourier;
+mod triangular_solve;
+
+mod dimension_size;
+mod rng;
+
 mod map;
 mod merge_sort;
 mod reduce;
@@ -227,19 +237,29 @@ fn prepare_run(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         | O::Copy => movement::prepare(p),
         O::Bitcast => bitcast::prepare_bitcast(p),
         O::BitcastConvert => bitcast::prepare_bitcast_convert(p),
+        O::BatchNormGrad | O::BatchNormInference | O::BatchNormTraining => batch_norm::prepare(p),
+        O::Cholesky => cholesky::prepare(p),
         O::Convolution => convolution::prepare(p),
         O::CustomCall => custom_call(p),
         O::Dot => dot::prepare(p),
         O::DynamicSlice | O::DynamicUpdateSlice => dynamic_slice::prepare(p),
+        O::Fft => fft::prepare(p),
         O::Gather => gather::prepare(p),
+        O::GetDimensionSize => dimension_size::prepare_get(p),
         O::Iota => iota::prepare(p),
         O::Map => map::prepare(p),
         O::Pad => pad::prepare(p),
         O::Reduce => reduce::prepare(p),
         O::ReduceWindow => reduce_window::prepare(p),
+        O::RngBitGenerator => rng::prepare(p),
+        O::Rng | O::RngGetAndUpdateState => Err(
+            p.error("its numbers are not determined by the program, so it is not executed".into())
+        ),
         O::Scatter => scatter::prepare(p),
         O::SelectAndScatter => select_and_scatter::prepare(p),
+        O::SetDimensionSize => dimension_size::prepare_set(p),
         O::Sort => sort::prepare(p),
+        O::TriangularSolve => triangular_solve::prepare(p),
         O::TopK => topk::prepare(p),
         _ => Err(p.error("is not implemented by the executor".into())),
     }

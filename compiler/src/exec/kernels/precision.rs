@@ -72,11 +72,7 @@ impl ReducePrecision {
         } = self.format;
         let exponent_mask = ((1u64 << exponent_bits) - 1) << mantissa_bits;
         if is_nan {
-            return if self.mantissa_bits > 0 {
-                bits
-            } else {
-                exponent_mask
-            };
+            return bits;
         }
         let mut bits = bits;
         if self.mantissa_bits < mantissa_bits {

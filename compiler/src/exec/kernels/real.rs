@@ -27,10 +27,8 @@ pub(super) trait Real:
     const INFINITY: Self;
     /// The nearest value.
     fn from_f64(x: f64) -> Self;
-    /// The nearest value.
-    fn from_i64(x: i64) -> Self;
-    /// The nearest value.
-    fn from_u64(x: u64) -> Self;
+    /// The exact value.
+    fn to_f64(self) -> f64;
     /// Absolute value.
     fn abs(self) -> Self;
     /// Inverse cosine.
@@ -92,6 +90,9 @@ pub(super) trait Real:
     fn and_bits(self, other: Self) -> Self;
     /// The number whose bits are set in either.
     fn or_bits(self, other: Self) -> Self;
+
+    /// A key that orders as IEEE 754's totalOrder does.
+    fn total_order(self) -> i64;
 
     /// Whether not a number.
     #[inline]
@@ -171,9 +172,8 @@ macro_rules! real {
             #[inline]
             fn from_f64(x: f64) -> Self { x as $t }
             #[inline]
-            fn from_i64(x: i64) -> Self { x as $t }
-            #[inline]
-            fn from_u64(x: u64) -> Self { x as $t }
+            #[allow(clippy::useless_conversion, reason = "the other type needs it")]
+            fn to_f64(self) -> f64 { f64::from(self) }
             #[inline]
             fn abs(self) -> Self { self.abs() }
             #[inline]
@@ -236,6 +236,10 @@ real! { f32,
     fn asinh(self) -> Self { f64::from(self).asinh() as f32 }
     fn atanh(self) -> Self { f64::from(self).atanh() as f32 }
     fn erf(self) -> Self { libm::erff(self) }
+    fn total_order(self) -> i64 {
+        let bits = self.to_bits() as i32;
+        i64::from(if bits < 0 { bits ^ i32::MAX } else { bits })
+    }
 }
 
 real! { f64,
@@ -243,4 +247,29 @@ real! { f64,
     fn asinh(self) -> Self { self.asinh() }
     fn atanh(self) -> Self { self.atanh() }
     fn erf(self) -> Self { libm::erf(self) }
+    fn total_order(self) -> i64 {
+        let bits = self.to_bits() as i64;
+        if bits < 0 { bits ^ i64::MAX } else { bits }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn total_order_separates_zeros_and_nans() {
+        let order = [
+            -f32::NAN,
+            f32::NEG_INFINITY,
+            -1.0,
+            -0.0,
+            0.0,
+            1.0,
+            f32::INFINITY,
+            f32::NAN,
+        ];
+        let keys: Vec<i64> = order.iter().map(|x| x.total_order()).collect();
+        assert!(keys.windows(2).all(|w| w[0] < w[1]), "{keys:?}");
+    }
 }

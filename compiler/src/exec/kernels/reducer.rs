@@ -6,6 +6,7 @@ use slabplan_ir::{CompId, ElementType, Opcode};
 
 use super::KernelError;
 use super::convert::Convert;
+use super::elementwise::is_narrow;
 use super::lanes::fill;
 use super::prepare::Prepare;
 use super::scalar::width;
@@ -59,11 +60,7 @@ impl Reducer {
         if !is_associative(opcode) {
             return Ok(plain(program));
         }
-        let register_type = if ty.is_float() && ty.bits() < 32 {
-            ElementType::F32
-        } else {
-            ty
-        };
+        let register_type = if is_narrow(ty) { ElementType::F32 } else { ty };
         let Some(simple) = ScalarProgram::binary(opcode, register_type, LANES) else {
             return Ok(plain(program));
         };

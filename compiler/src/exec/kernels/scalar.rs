@@ -5,9 +5,7 @@
 //! them into vector code.
 
 use half::{bf16, f16};
-use slabplan_ir::ElementType;
-
-use super::real::Real;
+use slabplan_ir::{ElementType, number};
 
 /// One element of an array.
 pub(super) trait Scalar: Copy + Send + Sync + 'static {
@@ -19,18 +17,12 @@ pub(super) trait Scalar: Copy + Send + Sync + 'static {
     fn store(self, bytes: &mut [u8]);
 }
 
-/// A real floating-point element, computed with in [`Real`](Self::Real) and rounded once a step.
-pub(super) trait Float: Scalar + PartialOrd {
-    /// The type arithmetic is done in.
-    type Real: Real;
+/// A floating-point element narrower than `f32`: arithmetic on it is done in `f32`.
+pub(super) trait NarrowFloat: Scalar {
     /// The exact value.
-    fn real(self) -> Self::Real;
-    /// The nearest element, ties to even.
-    fn round(value: Self::Real) -> Self;
-    /// The nearest element, ties to even.
-    fn round_f64(value: f64) -> Self;
-    /// A key that orders elements as IEEE 754's totalOrder does.
-    fn total_order(self) -> i64;
+    fn widen(self) -> f64;
+    /// The element XLA converts `value` to: the nearest one, ties to even.
+    fn narrow(value: f64) -> Self;
 }
 
 /// An integer element, two's complement of [`BITS`](Self::BITS) bits.
@@ -129,56 +121,51 @@ impl<const BITS: u32, const SIGNED: bool> Int for SubByte<BITS, SIGNED> {
     }
 }
 
-macro_rules! native_float {
-    ($($t:ty, $bits:ty;)*) => {$(
-        impl Float for $t {
-            type Real = $t;
-            #[inline]
-            fn real(self) -> $t {
-                self
-            }
-            #[inline]
-            fn round(value: $t) -> Self {
-                value
-            }
-            #[inline]
-            fn round_f64(value: f64) -> Self {
-                value as $t
-            }
-            #[inline]
-            fn total_order(self) -> i64 {
-                let bits = self.to_bits() as $bits;
-                i64::from(if bits < 0 { bits ^ <$bits>::MAX } else { bits })
-            }
-        }
-    )*};
+impl NarrowFloat for f16 {
+    fn widen(self) -> f64 {
+        self.to_f64()
+    }
+    fn narrow(value: f64) -> Self {
+        f16::from_f32(round_to_odd(value))
+    }
 }
-native_float! { f32, i32; f64, i64; }
 
-macro_rules! half_float {
-    ($($t:ty)*) => {$(
-        impl Float for $t {
-            type Real = f32;
-            #[inline]
-            fn real(self) -> f32 {
-                self.to_f32()
-            }
-            #[inline]
-            fn round(value: f32) -> Self {
-                <$t>::from_f32(value)
-            }
-            fn round_f64(value: f64) -> Self {
-                <$t>::from_f32(round_to_odd(value))
-            }
-            #[inline]
-            fn total_order(self) -> i64 {
-                let bits = self.to_bits() as i16;
-                i64::from(if bits < 0 { bits ^ i16::MAX } else { bits })
-            }
-        }
-    )*};
+impl NarrowFloat for bf16 {
+    fn widen(self) -> f64 {
+        self.to_f64()
+    }
+    fn narrow(value: f64) -> Self {
+        // XLA goes through `f32`, rounding twice.
+        bf16::from_f32(value as f32)
+    }
 }
-half_float! { f16 bf16 }
+
+/// A float of at most eight bits, of the element type with proto number `TYPE`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SmallFloat<const TYPE: u32>(u8);
+
+impl<const TYPE: u32> SmallFloat<TYPE> {
+    const ELEMENT: ElementType = ElementType::from_proto_number(TYPE).expect("a proto number");
+}
+
+impl<const TYPE: u32> Scalar for SmallFloat<TYPE> {
+    const BYTES: usize = 1;
+    fn load(bytes: &[u8]) -> Self {
+        Self(bytes[0])
+    }
+    fn store(self, bytes: &mut [u8]) {
+        bytes[0] = self.0;
+    }
+}
+
+impl<const TYPE: u32> NarrowFloat for SmallFloat<TYPE> {
+    fn widen(self) -> f64 {
+        number::decode_float(Self::ELEMENT, self.0.into())
+    }
+    fn narrow(value: f64) -> Self {
+        Self(number::encode_float(Self::ELEMENT, value) as u8)
+    }
+}
 
 /// The `f32` next to `x` towards zero, its last bit set where that is not exact: rounding it again
 /// to fewer bits gives what rounding `x` at once would.
@@ -196,8 +183,8 @@ fn round_to_odd(x: f64) -> f32 {
     f32::from_bits(truncated.to_bits() | 1)
 }
 
-/// `body` with `$t` bound to the Rust type of a real floating-point element type; `$other` for the rest.
-macro_rules! match_float {
+/// `body` with `$t` bound to the Rust type of `f32` and `f64`; `$other` for the rest.
+macro_rules! match_real {
     ($ty:expr, $t:ident => $body:expr, _ => $other:expr) => {{
         use slabplan_ir::ElementType as E;
         match $ty {
@@ -209,6 +196,23 @@ macro_rules! match_float {
                 type $t = f64;
                 $body
             }
+            _ => $other,
+        }
+    }};
+}
+
+/// `body` with `$t` bound to the Rust type of a float narrower than `f32`; `$other` for the rest.
+macro_rules! match_narrow {
+    ($ty:expr, $t:ident => $body:expr, _ => $other:expr) => {{
+        use slabplan_ir::ElementType as E;
+        use $crate::exec::kernels::scalar::SmallFloat;
+        macro_rules! small {
+            ($type:ident) => {{
+                type $t = SmallFloat<{ E::$type.proto_number() }>;
+                $body
+            }};
+        }
+        match $ty {
             E::F16 => {
                 type $t = half::f16;
                 $body
@@ -217,6 +221,15 @@ macro_rules! match_float {
                 type $t = half::bf16;
                 $body
             }
+            E::F8e5m2 => small!(F8e5m2),
+            E::F8e4m3fn => small!(F8e4m3fn),
+            E::F8e4m3b11fnuz => small!(F8e4m3b11fnuz),
+            E::F8e5m2fnuz => small!(F8e5m2fnuz),
+            E::F8e4m3fnuz => small!(F8e4m3fnuz),
+            E::F8e4m3 => small!(F8e4m3),
+            E::F8e3m4 => small!(F8e3m4),
+            E::F4e2m1fn => small!(F4e2m1fn),
+            E::F8e8m0fnu => small!(F8e8m0fnu),
             _ => $other,
         }
     }};
@@ -308,7 +321,7 @@ macro_rules! match_complex {
     }};
 }
 
-pub(super) use {match_complex, match_float, match_int};
+pub(super) use {match_complex, match_int, match_narrow, match_real};
 
 /// Bytes of one element as a `usize`.
 pub(super) fn width(ty: ElementType) -> usize {
@@ -330,18 +343,11 @@ mod tests {
     }
 
     #[test]
-    fn total_order_separates_zeros_and_nans() {
-        let order = [
-            -f32::NAN,
-            f32::NEG_INFINITY,
-            -1.0,
-            -0.0,
-            0.0,
-            1.0,
-            f32::INFINITY,
-            f32::NAN,
-        ];
-        let keys: Vec<i64> = order.iter().map(|x| x.total_order()).collect();
-        assert!(keys.windows(2).all(|w| w[0] < w[1]), "{keys:?}");
+    fn doubles_round_once() {
+        // Just above the tie between 1 and the next f16: through a nearest f32 it would be the tie.
+        let above = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
+        assert_eq!(f16::narrow(above).to_f64(), 1.0 + 2f64.powi(-10));
+        assert_eq!(f16::narrow(1.0 + 2f64.powi(-11)).to_f64(), 1.0);
+        assert_eq!(f16::narrow(-above).to_f64(), -1.0 - 2f64.powi(-10));
     }
 }

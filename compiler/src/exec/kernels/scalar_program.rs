@@ -149,17 +149,8 @@ impl ScalarProgram {
             .iter()
             .all(|s| s.opcode == Opcode::Copy && s.args[0] == step.result);
         let both = step.args[..] == [x, y] || step.args[..] == [y, x];
-        (copies && both && matches!(step.op, Elementwise::Binary(_))).then_some(step.opcode)
-    }
-
-    /// The number of the input that is the only result, if the program just picks one.
-    pub(super) fn as_projection(&self) -> Option<usize> {
-        match &self.steps[..] {
-            [step] if step.opcode == Opcode::Copy => {
-                self.inputs.iter().position(|&r| r == step.args[0])
-            }
-            _ => None,
-        }
+        let binary = matches!(step.op, Elementwise::Binary(_) | Elementwise::Narrow(_));
+        (copies && both && binary).then_some(step.opcode)
     }
 
     /// Writes the constants to all lanes; once before the first [`run`](Self::run).

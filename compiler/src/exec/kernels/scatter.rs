@@ -20,8 +20,11 @@ struct Scatter {
     operand: Dims,
     window: Dims,
     steps: Dims,
-    /// The update windows' dimensions, with steps in elements: of the operand and of the updates.
-    window_axes: Vec<(usize, usize, usize)>,
+    /// The update windows' dimensions but the last, with steps in elements of operand and updates.
+    window_to: Axes,
+    window_from: Axes,
+    /// The last one: its size, and the steps of operand and updates.
+    row: (usize, usize, usize),
     /// The batch dimensions of the updates, with steps in elements.
     batch: Axes,
 }
@@ -75,6 +78,14 @@ pub(super) fn prepare(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         window[d] = update[u];
     }
     let (steps, update_steps) = (row_major_strides(&sizes), row_major_strides(&update));
+    let axes: Vec<(usize, usize, usize)> = kept
+        .iter()
+        .zip(&window_dims)
+        .map(|(&d, &u)| (update[u], steps[d], update_steps[u]))
+        .collect();
+    let (row, outer) = axes
+        .split_last()
+        .map_or(((1, 1, 1), &[][..]), |(&row, outer)| (row, outer));
     let types: Vec<ElementType> = inputs.iter().map(|a| a.element_type).collect();
     let both: Vec<ElementType> = types.iter().chain(&types).copied().collect();
     let comp = p.computation(AttrName::ToApply)?;
@@ -82,11 +93,9 @@ pub(super) fn prepare(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         combiner: ScalarProgram::new(p, comp, &both, &types, LANES)?,
         widths: types.iter().map(|&ty| width(ty)).collect(),
         indices: vectors,
-        window_axes: kept
-            .iter()
-            .zip(&window_dims)
-            .map(|(&d, &u)| (update[u], steps[d], update_steps[u]))
-            .collect(),
+        window_to: outer.iter().map(|a| (a.0, a.1)).collect(),
+        window_from: outer.iter().map(|a| (a.0, a.2)).collect(),
+        row,
         batch: batch_dims
             .iter()
             .map(|&d| (update[d], update_steps[d]))
@@ -108,7 +117,7 @@ impl Run for Scatter {
             result.data.copy_from_slice(operand.data);
         }
         let (indices, updates) = (operands[n].data, &operands[n + 1..]);
-        if volume(&self.batch) == 0 || self.window_axes.iter().any(|a| a.0 == 0) {
+        if volume(&self.batch) == 0 || updates[0].data.is_empty() {
             return;
         }
         self.combiner.begin(scratch);
@@ -147,17 +156,8 @@ impl Scatter {
         results: &mut [ArrayMut<'_>],
         registers: &mut [u8],
     ) {
-        let (row, outer) = match self.window_axes.split_last() {
-            Some((&row, outer)) => (row, outer),
-            None => ((1, 1, 1), &[][..]),
-        };
-        let mut to: Axes = Axes::new();
-        let mut from: Axes = Axes::new();
-        for &(size, step, update_step) in outer {
-            to.push((size, step));
-            from.push((size, update_step));
-        }
-        let (mut to, mut from) = (Walk::new(&to), Walk::new(&from));
+        let row = self.row;
+        let (mut to, mut from) = (Walk::new(&self.window_to), Walk::new(&self.window_from));
         loop {
             for first in (0..row.0).step_by(LANES) {
                 let lanes = LANES.min(row.0 - first);

@@ -5,7 +5,7 @@ use slabplan_ir::{ElementType, Opcode};
 use super::complex::Complex;
 use super::lanes::{Loop1, map1};
 use super::real::Real;
-use super::scalar::{Float, Int, Scalar, match_complex, match_float, match_int};
+use super::scalar::{Int, Scalar, match_complex, match_int, match_real};
 
 /// The loop of `opcode` on elements of type `ty`, if HLO defines it there.
 ///
@@ -15,7 +15,7 @@ pub(super) fn unary(opcode: Opcode, ty: ElementType) -> Option<Loop1> {
     if ty == ElementType::Pred {
         return pred(opcode);
     }
-    match_float!(ty, T => float::<T>(opcode), _ =>
+    match_real!(ty, T => real::<T>(opcode), _ =>
         match_int!(ty, T => int::<T>(opcode), _ =>
             match_complex!(ty, T => <T as ComplexOps>::complex(opcode), _ => None)))
 }
@@ -27,15 +27,10 @@ fn pred(opcode: Opcode) -> Option<Loop1> {
     }
 }
 
-fn float<T: Float>(opcode: Opcode) -> Option<Loop1> {
+fn real<T: Real + Scalar>(opcode: Opcode) -> Option<Loop1> {
     macro_rules! f {
         (|$x:ident| $value:expr) => {
-            |x, out| {
-                map1::<T, T>(x, out, |x| {
-                    let $x = x.real();
-                    T::round($value)
-                })
-            }
+            |x, out| map1::<T, T>(x, out, |$x| $value)
         };
     }
     use Opcode as O;
@@ -54,7 +49,7 @@ fn float<T: Float>(opcode: Opcode) -> Option<Loop1> {
         O::Exp => f!(|x| x.exp()),
         O::Expm1 => f!(|x| x.exp_m1()),
         O::Floor => f!(|x| x.floor()),
-        O::IsFinite => |x, out| map1::<T, bool>(x, out, |x| x.real().is_finite()),
+        O::IsFinite => |x, out| map1::<T, bool>(x, out, T::is_finite),
         O::Log => f!(|x| x.ln()),
         O::Log1p => f!(|x| x.ln_1p()),
         O::Logistic => f!(|x| x.logistic()),
@@ -119,7 +114,6 @@ impl<R: Real + Scalar> ComplexOps for Complex<R> {
         use Opcode as O;
         Some(match opcode {
             O::Abs => |x, out| map1::<Complex<R>, R>(x, out, Complex::abs),
-            O::Cbrt => f!(|x| x.cbrt()),
             O::Cos => f!(|x| x.cos()),
             O::Cosh => f!(|x| x.cosh()),
             O::Exp => f!(|x| x.exp()),

@@ -34,7 +34,7 @@ def number(word, dtype):
         return word == "true"
     if np.dtype(dtype).kind in "iu" or dtype in (ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.int2, ml_dtypes.uint2):
         return int(word)
-    return float(word.replace("-nan", "nan"))
+    return float(word)
 
 
 def read(text, dtype, dims):
@@ -53,16 +53,11 @@ def show(x):
         return f"({show(x.real)}, {show(x.imag)})"
     if x.dtype == np.bool_:
         return "true" if x else "false"
-    if x.dtype in (np.float32, np.float64):
-        return np.format_float_scientific(x, trim="-").replace("e+00", "") if np.isfinite(x) else str(x)
-    value = float(x)
-    return str(int(value)) if value == int(value or 0) and abs(value) < 1e15 and str(value) != "-0.0" else repr(value)
-
-
-def integer_show(x):
-    if x.ndim:
-        return "{" + ", ".join(integer_show(y) for y in x) + "}"
-    return str(int(x))
+    if x.dtype.kind in "iu" or "int" in str(x.dtype):
+        return str(int(x))
+    if x.dtype == np.float32:
+        return str(x).replace("e+", "e")
+    return repr(float(x))
 
 
 def run(module):
@@ -106,10 +101,7 @@ def main():
                 print("FAILED", str(error)[:600])
                 out += "\n".join([text, *note]) + "\n\n"
                 continue
-            expected = [
-                "// => " + (integer_show(r) if r.dtype.kind in "iu" or "int" in str(r.dtype) else show(r))
-                for r in results
-            ]
+            expected = ["// => " + show(r) for r in results]
             out += "\n".join([text, *note, *expected]) + "\n\n"
         with open(path, "w") as f:
             f.write(out.rstrip() + "\n")
