@@ -33,6 +33,7 @@ pub mod pack;
 mod plan;
 pub mod ports;
 pub mod problem;
+pub mod schedule;
 pub mod share;
 
 pub use analysis::{Analysis, analyse};

@@ -181,7 +181,7 @@ impl<'a> ShareRules<'a> {
 
     /// Whether `result`, defined by `user`, may lie on the bytes of `operand`: every way in which
     /// `user` reads `operand` must allow it.
-    fn allows_value(&self, user: InstrId, operand: ValueId, result: PosId) -> bool {
+    pub(crate) fn allows_value(&self, user: InstrId, operand: ValueId, result: PosId) -> bool {
         let mut uses = 0;
         for (number, &o) in self.module.instrs[user].operands.iter().enumerate() {
             for (part, value) in self.flow.leaves(o) {

@@ -1,5 +1,7 @@
 //! One module for each kind of error, with the error expected beside its instruction.
 
+use std::fmt::Write;
+
 use super::{ErrorKind, VerifyError, verify};
 use crate::entity::EntityId;
 use crate::instr::Payload;
@@ -586,7 +588,7 @@ fn missing_attributes_and_operands() {
 fn every_error_is_reported_up_to_a_bound() {
     let mut body = String::from("x = f32[4] parameter(0)\n");
     for i in 0..150 {
-        body += &format!("y{i} = f32[5] negate(x)\n");
+        writeln!(body, "y{i} = f32[5] negate(x)").unwrap();
     }
     let text = format!("HloModule m\n\nENTRY main {{\n{body}ROOT r = f32[4] negate(x)\n}}\n");
     let found = verify(&module(&text)).unwrap_err();
