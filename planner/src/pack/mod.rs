@@ -14,12 +14,14 @@
 //! ```
 
 mod bound;
+pub mod csv;
 mod model;
 mod occupancy;
 mod order;
 mod packing;
 mod problem;
 mod run;
+mod search;
 mod share;
 mod sweep;
 mod ties;

@@ -5,6 +5,7 @@ use super::model::Model;
 use super::order::{Fit, Order, place};
 use super::packing::{Control, Effort, PackConfig, Packing, Progress};
 use super::problem::{Problem, ProblemError};
+use super::search::{Space, Standing, improve};
 use super::share;
 use super::sweep::check_fixed;
 
@@ -33,6 +34,7 @@ pub fn pack(
         run.heuristics(&model, config.effort);
     }
     run.heuristics(&apart, config.effort);
+    run.search(problem, &apart, config.effort);
     Ok(run.finish(problem))
 }
 
@@ -92,6 +94,56 @@ impl Run<'_> {
                     self.best = Some((height, model.buffer_offsets(&offsets), name));
                 }
             }
+        }
+    }
+
+    /// Searches below the best height; what it finds is valid whether or not pairs share, and its proofs hold only
+    /// when no pair could.
+    fn search(&mut self, problem: &Problem, model: &Model, effort: Effort) {
+        const TABLES: usize = 4 << 20;
+        let budget = match effort {
+            Effort::Fast => 0,
+            Effort::Default => 40_000,
+            Effort::Max => u64::MAX,
+        };
+        if budget == 0 || self.stopped || self.height() <= self.bound {
+            return;
+        }
+        let Some(space) = Space::new(model, TABLES) else {
+            return;
+        };
+        let step = 1;
+        let mut standing = Standing {
+            height: self.height(),
+            bound: self.bound,
+            offsets: None,
+        };
+        let before = self.nodes;
+        let (watch, stopped, total) = (&mut *self.watch, &mut self.stopped, &mut self.nodes);
+        improve(
+            &space,
+            &mut standing,
+            problem.capacity,
+            step,
+            |now, nodes| {
+                *total = before + nodes;
+                if nodes % 256 == 0 {
+                    let progress = Progress {
+                        height: now.height,
+                        lower_bound: now.bound,
+                        nodes: before + nodes,
+                        algorithm: "search",
+                    };
+                    *stopped |= watch(&progress) == Control::Stop;
+                }
+                nodes < budget && !*stopped
+            },
+        );
+        if let Some(offsets) = standing.offsets {
+            self.best = Some((standing.height, model.buffer_offsets(&offsets), "search"));
+        }
+        if problem.may_share.is_empty() {
+            self.bound = standing.bound;
         }
     }
 

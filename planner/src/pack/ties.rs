@@ -22,6 +22,11 @@ impl Residue {
         self.phase + (offset - self.phase).next_multiple_of(self.align)
     }
 
+    /// The distance between permitted offsets, and the lowest of them.
+    pub(super) fn align_and_phase(self) -> (u64, u64) {
+        (self.align, self.phase)
+    }
+
     /// The offsets in both, by the Chinese remainder theorem; `None` when there is none (or only beyond 2^63).
     fn and(self, other: Self) -> Option<Self> {
         let (a, b) = (i128::from(self.align), i128::from(other.align));
