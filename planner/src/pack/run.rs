@@ -101,10 +101,15 @@ impl Run<'_> {
     /// when no pair could.
     fn search(&mut self, problem: &Problem, model: &Model, effort: Effort) {
         const TABLES: usize = 4 << 20;
-        let budget = match effort {
-            Effort::Fast => 0,
-            Effort::Default => 40_000,
-            Effort::Max => u64::MAX,
+        // A packing within the capacity is worth more than a lower one.
+        let mut misses = problem
+            .capacity
+            .is_some_and(|capacity| self.height() > capacity);
+        let (mut budget, refinement) = match effort {
+            Effort::Fast => (0, 0),
+            Effort::Default if misses => (400_000, 20_000),
+            Effort::Default => (40_000, 40_000),
+            Effort::Max => (u64::MAX, u64::MAX),
         };
         if budget == 0 || self.stopped || self.height() <= self.bound {
             return;
@@ -135,6 +140,14 @@ impl Run<'_> {
                         algorithm: "search",
                     };
                     *stopped |= watch(&progress) == Control::Stop;
+                }
+                if misses
+                    && problem
+                        .capacity
+                        .is_some_and(|capacity| now.height <= capacity)
+                {
+                    budget = budget.min(nodes.saturating_add(refinement));
+                    misses = false;
                 }
                 nodes < budget && !*stopped
             },

@@ -158,13 +158,12 @@ impl Chooser {
         self.change[valley.start..=valley.end].fill(0);
         self.hanging[valley.start..=valley.end].fill(0);
         let floor = state.floor[valley.start];
-        let is_solid = valley.clone().all(|section| state.top[section] == floor);
         for section in valley {
             for &(unit, piece) in state.space.starts.of(section) {
                 if !state.free[unit as usize] || state.least[unit as usize] + piece.delta != floor {
                     continue;
                 }
-                if !(is_solid && state.space.is_simple) && !state.is_supported(unit) {
+                if !state.is_supported(unit) {
                     self.loose.push(unit);
                 } else if !is_second_twin(state, unit) {
                     self.change[section] += 1;

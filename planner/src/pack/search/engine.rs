@@ -16,6 +16,9 @@ pub(in super::super) enum Outcome {
     Found,
     /// There is none within the capacity.
     Impossible,
+    /// The search is through without a packing, but it had to leave branches out: there is no proof, and no use in
+    /// another search at this capacity.
+    Unproved,
     /// The budget of nodes is spent, or the caller stopped the search.
     Undecided,
 }
@@ -112,7 +115,7 @@ impl<'a> Engine<'a> {
                 return if is_exhaustive {
                     Outcome::Impossible
                 } else {
-                    Outcome::Undecided
+                    Outcome::Unproved
                 };
             }
         }

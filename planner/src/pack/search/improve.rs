@@ -31,22 +31,24 @@ pub(in super::super) fn improve(
 ) {
     let ranks = Ranks::new(space);
     let mut engines = [Engine::new(space), Engine::new(space)];
-    let mut length = 500 + 2 * space.units as u64;
+    let mut length = 200 + space.units as u64;
     let mut eighths = 4;
     let mut nodes = 0;
+    // Searches below this are done with, proved or not.
+    let mut lowest = standing.bound;
     for number in 0.. {
         let rank = ranks.rank(number);
         for (which, engine) in engines.iter_mut().enumerate() {
-            if standing.bound >= standing.height {
+            if lowest >= standing.height {
                 return;
             }
-            let between = standing.bound + (standing.height - standing.bound) / 8 * eighths;
+            let between = lowest + (standing.height - lowest) / 8 * eighths;
             let target = match (which, enough.filter(|&enough| standing.height > enough)) {
-                (0, _) => standing.bound,
+                (0, _) => lowest,
                 (_, Some(enough)) => enough,
                 (_, None) => between.min(standing.height - 1),
             };
-            if which == 1 && target <= standing.bound {
+            if which == 1 && target <= lowest {
                 continue;
             }
             let (before, mut is_stopped) = (nodes, false);
@@ -68,8 +70,11 @@ pub(in super::super) fn improve(
                     standing.offsets = Some(offsets.to_vec());
                 }
                 Outcome::Impossible => {
-                    standing.bound = (target + 1).next_multiple_of(step).min(standing.height);
+                    let next = (target + 1).next_multiple_of(step).min(standing.height);
+                    standing.bound = standing.bound.max(next);
+                    lowest = lowest.max(next);
                 }
+                Outcome::Unproved => lowest = lowest.max(target + 1),
                 Outcome::Undecided => {}
             }
             if is_stopped {
@@ -84,7 +89,7 @@ pub(in super::super) fn improve(
             }
         }
         if number % NAMED == NAMED - 1 {
-            length *= 2;
+            length = length.saturating_mul(2);
         }
     }
 }

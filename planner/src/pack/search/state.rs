@@ -14,6 +14,9 @@ use super::space::Space;
 /// Too high for anything.
 pub(super) const NEVER: u64 = u64::MAX / 4;
 
+/// The weight of a section at first, and what each failure there adds.
+const WEIGHT: u32 = 8;
+
 /// A change, with what is needed to take it back.
 enum Change {
     Floor {
@@ -25,6 +28,7 @@ enum Change {
     Least {
         unit: u32,
         least: u64,
+        ground: u64,
     },
     Place {
         unit: u32,
@@ -51,6 +55,8 @@ pub(super) struct State<'a> {
     pub(super) free: Vec<bool>,
     /// No packing in this branch has the unit lower; its offset once it is placed.
     pub(super) least: Vec<u64>,
+    /// The lowest offset above everything placed that the unit meets, alignment apart.
+    ground: Vec<u64>,
     /// Real capacity, and the same rounded up to the granule.
     limit: u64,
     pub(super) capacity: u64,
@@ -70,9 +76,10 @@ impl<'a> State<'a> {
             open: vec![0; space.sections],
             watch: vec![0; space.sections],
             crossing: vec![0; space.sections + 1],
-            weight: vec![1; space.sections],
+            weight: vec![WEIGHT; space.sections],
             free: vec![true; space.units],
             least: vec![0; space.units],
+            ground: vec![0; space.units],
             limit: 0,
             capacity: 0,
             changes: Vec::new(),
@@ -88,6 +95,10 @@ impl<'a> State<'a> {
     /// Empties the slab and sets the capacity; false when that is too little at once.
     pub(super) fn reset(&mut self, capacity: u64) -> bool {
         self.undo_to(0);
+        for weight in &mut self.weight {
+            // Old failures count for less and less.
+            *weight = WEIGHT + (*weight - WEIGHT).min(1000) * 7 / 8;
+        }
         self.limit = capacity;
         self.capacity = capacity.next_multiple_of(self.space.granule);
         for unit in 0..self.space.units {
@@ -122,7 +133,13 @@ impl<'a> State<'a> {
                     (self.floor[section], self.top[section], self.watch[section]) =
                         (floor, top, watch);
                 }
-                Some(Change::Least { unit, least }) => self.least[unit as usize] = least,
+                Some(Change::Least {
+                    unit,
+                    least,
+                    ground,
+                }) => {
+                    (self.least[unit as usize], self.ground[unit as usize]) = (least, ground);
+                }
                 Some(Change::Place { unit }) => {
                     self.free[unit as usize] = true;
                     self.count(unit, true);
@@ -154,8 +171,9 @@ impl<'a> State<'a> {
         self.dirty.push(unit);
         let mut fits = true;
         for meeting in space.meetings.of(unit as usize) {
-            if self.free[meeting.unit as usize] {
-                fits &= self.raise(meeting.unit, offset.saturating_add_signed(meeting.push));
+            let ground = offset.saturating_add_signed(meeting.push);
+            if self.free[meeting.unit as usize] && self.ground[meeting.unit as usize] < ground {
+                fits &= self.raise(meeting.unit, ground, ground);
             }
         }
         fits && self.propagate()
@@ -166,7 +184,11 @@ impl<'a> State<'a> {
         let next: Vec<u64> = units.iter().map(|&unit| self.next_rest(unit)).collect();
         let mut fits = true;
         for (&unit, least) in units.iter().zip(next) {
-            fits &= self.raise(unit, least.max(self.least[unit as usize] + 1));
+            fits &= self.raise(
+                unit,
+                least.max(self.least[unit as usize] + 1),
+                self.ground[unit as usize],
+            );
         }
         fits && self.propagate()
     }
@@ -177,15 +199,9 @@ impl<'a> State<'a> {
             || self.drop_height(unit) == self.least[unit as usize]
     }
 
-    /// The lowest offset above everything placed.
+    /// The lowest permitted offset above everything placed.
     fn drop_height(&self, unit: u32) -> u64 {
-        let pieces = self.space.pieces(unit).iter();
-        let tops = pieces.flat_map(|it| {
-            self.top[it.begin as usize..it.end as usize]
-                .iter()
-                .map(|top| top.saturating_sub(it.delta))
-        });
-        self.space.residue[unit as usize].at_least(tops.max().unwrap_or(0))
+        self.space.residue[unit as usize].at_least(self.ground[unit as usize])
     }
 
     /// True when the unit at its least offset lies on the floor of every section it covers.
@@ -213,24 +229,26 @@ impl<'a> State<'a> {
         })
     }
 
-    /// Lowers nothing; false when the unit no longer fits.
-    fn raise(&mut self, unit: u32, offset: u64) -> bool {
+    /// Raises a unit's least offset to `offset` unless it is higher already, and its ground to `ground`. False when the
+    /// unit no longer fits.
+    fn raise(&mut self, unit: u32, offset: u64, ground: u64) -> bool {
         let it = unit as usize;
-        if self.least[it] >= offset {
-            return true;
-        }
         self.changes.push(Change::Least {
             unit,
             least: self.least[it],
+            ground: self.ground[it],
         });
-        let offset = if offset >= NEVER {
+        self.ground[it] = ground;
+        if self.least[it] >= offset {
+            return true;
+        }
+        self.least[it] = if offset >= NEVER {
             NEVER
         } else {
             self.space.residue[it].at_least(offset)
         };
-        self.least[it] = offset;
         self.dirty.push(unit);
-        self.space.fixed[it].is_none() && offset + self.space.height[it] <= self.limit
+        self.space.fixed[it].is_none() && self.least[it] + self.space.height[it] <= self.limit
     }
 
     /// Raises floors to the lowest place where anything can start. False when a section runs out of slack, or when the
@@ -263,7 +281,7 @@ impl<'a> State<'a> {
         }
         self.watch[it] = watch;
         let fits = lowest + self.rest[it] <= self.capacity;
-        self.weight[it] += u32::from(!fits);
+        self.weight[it] += if fits { 0 } else { WEIGHT };
         fits
     }
 
@@ -289,6 +307,7 @@ impl<'a> State<'a> {
             self.free[unit as usize]
                 && self.space.fixed[unit as usize].is_none()
                 && self.space.height[unit as usize] <= waste + cover.delta
+                && self.ground[unit as usize] < self.least[unit as usize]
                 && self.fits_below_floors(unit)
         })
     }
@@ -331,9 +350,9 @@ impl<'a> State<'a> {
         let (begin, end) = space.hull[unit as usize];
         for section in begin as usize + 1..end as usize {
             if is_free {
-                self.crossing[section] += 1
+                self.crossing[section] += 1;
             } else {
-                self.crossing[section] -= 1
+                self.crossing[section] -= 1;
             }
         }
     }

@@ -1,0 +1,172 @@
+//! The search against brute force: its heights are the lowest there are, and its proofs are true.
+
+use arbtest::arbitrary::{Result, Unstructured};
+use slabplan_planner::pack::{
+    Buffer, Control, Effort, Interval, PackConfig, Packing, Problem, pack, validate,
+};
+
+fn best(problem: &Problem) -> Packing {
+    // The bound on the callback only keeps a broken search from running for ever.
+    let mut calls = 0;
+    let packing = pack(
+        problem,
+        &PackConfig {
+            effort: Effort::Max,
+        },
+        &mut |_| {
+            calls += 1;
+            if calls > 10_000 {
+                Control::Stop
+            } else {
+                Control::Continue
+            }
+        },
+    );
+    packing.expect("a sound problem")
+}
+
+/// The lowest height, by dropping the buffers in every order onto what is below them. Some order drops every buffer
+/// where a best packing has it, as in that each rests on something lower.
+fn brute_force(buffers: &[Buffer]) -> u64 {
+    fn drop_rest(
+        buffers: &[Buffer],
+        placed: &mut Vec<(usize, u64)>,
+        height: u64,
+        lowest: &mut u64,
+    ) {
+        if height >= *lowest {
+            return;
+        }
+        if placed.len() == buffers.len() {
+            *lowest = height;
+        }
+        for (index, buffer) in buffers.iter().enumerate() {
+            if placed.iter().any(|it| it.0 == index) {
+                continue;
+            }
+            let below = placed
+                .iter()
+                .filter(|it| buffers[it.0].overlaps_in_time(buffer));
+            let top = below.map(|it| it.1 + buffers[it.0].size).max().unwrap_or(0);
+            let offset = top.next_multiple_of(buffer.alignment);
+            placed.push((index, offset));
+            drop_rest(buffers, placed, height.max(offset + buffer.size), lowest);
+            placed.pop();
+        }
+    }
+    let mut lowest = u64::MAX;
+    drop_rest(buffers, &mut Vec::new(), 0, &mut lowest);
+    lowest
+}
+
+fn check(buffers: Vec<Buffer>) {
+    let expected = brute_force(&buffers);
+    let problem = Problem {
+        buffers,
+        ..Problem::default()
+    };
+    let packing = best(&problem);
+    assert_eq!(
+        validate(&problem, &packing.offsets),
+        Ok(packing.height),
+        "{problem:?}"
+    );
+    assert_eq!(
+        (packing.height, packing.optimal),
+        (expected, true),
+        "{problem:?} {packing:?}"
+    );
+}
+
+#[test]
+fn all_small_shapes() {
+    // Every choice of four buffers among the spans of four points, in sizes 1 to 3, up to the order of the buffers.
+    let spans = (0..4u64).flat_map(|start| (start + 1..=4).map(move |end| (start, end)));
+    let kinds: Vec<(u64, u64, u64)> = spans
+        .flat_map(|(start, end)| (1..=3).map(move |size| (start, end, size)))
+        .collect();
+    let buffer = |id: usize, kind: (u64, u64, u64)| Buffer::new(id as u64, kind.0, kind.1, kind.2);
+    for a in 0..kinds.len() {
+        for b in a..kinds.len() {
+            for c in b..kinds.len() {
+                // The fourth buffer only where it can matter: across the middle.
+                for d in (c..kinds.len()).filter(|&d| kinds[d].0 < 2 && kinds[d].1 > 2) {
+                    check(
+                        [a, b, c, d]
+                            .iter()
+                            .enumerate()
+                            .map(|(id, &kind)| buffer(id, kinds[kind]))
+                            .collect(),
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn random_shapes() {
+    fn any(u: &mut Unstructured<'_>) -> Result<Vec<Buffer>> {
+        let horizon = u.int_in_range(2..=9u64)?;
+        let largest = u.int_in_range(1..=12u64)?;
+        let has_alignments = u.ratio(1, 2)?;
+        let has_holes = u.ratio(1, 3)?;
+        (0..u.int_in_range(1..=7u64)?)
+            .map(|id| {
+                let start = u.int_in_range(0..=horizon - 1)?;
+                let end = u.int_in_range(start + 1..=horizon)?;
+                let mut buffer = Buffer::new(id, start, end, u.int_in_range(1..=largest)?);
+                if has_alignments {
+                    buffer.alignment = *u.choose(&[1, 2, 3, 4, 8])?;
+                }
+                if has_holes && u.ratio(1, 3)? {
+                    let again = end + u.int_in_range(1..=3)?;
+                    buffer
+                        .live
+                        .push(Interval::new(again, again + u.int_in_range(1..=3)?));
+                }
+                Ok(buffer)
+            })
+            .collect()
+    }
+    arbtest::arbtest(|u| {
+        check(any(u)?);
+        Ok(())
+    })
+    .budget_ms(4000);
+}
+
+/// A full slab cut into pieces, where the optimum is known.
+#[test]
+fn perfect_cuts() {
+    arbtest::arbtest(|u| {
+        let (width, height) = (u.int_in_range(4..=40u64)?, u.int_in_range(4..=60u64)?);
+        let mut pieces = vec![(0, width, 0, height)];
+        for _ in 0..u.int_in_range(3..=40)? {
+            let at = u.choose_index(pieces.len())?;
+            let (a, b, low, high) = pieces[at];
+            if u.arbitrary()? && b - a > 1 {
+                let cut = u.int_in_range(a + 1..=b - 1)?;
+                pieces[at] = (a, cut, low, high);
+                pieces.push((cut, b, low, high));
+            } else if high - low > 1 {
+                let cut = u.int_in_range(low + 1..=high - 1)?;
+                pieces[at] = (a, b, low, cut);
+                pieces.push((a, b, cut, high));
+            }
+        }
+        let buffers = (0..)
+            .zip(&pieces)
+            .map(|(id, &(a, b, low, high))| Buffer::new(id, a, b, high - low))
+            .collect();
+        let problem = Problem {
+            buffers,
+            ..Problem::default()
+        };
+        let packing = best(&problem);
+        assert_eq!(validate(&problem, &packing.offsets), Ok(height));
+        assert!(packing.optimal);
+        Ok(())
+    })
+    .budget_ms(1500);
+}
