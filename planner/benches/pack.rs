@@ -21,6 +21,11 @@ fn main() {
     for name in ["C", "D", "J"] {
         public(&filter, &format!("{name}.1048576"), Effort::Max, 60);
     }
+    for name in std::env::args().skip(1).filter(|it| it.ends_with(".csv")) {
+        for effort in [Effort::Fast, Effort::Default] {
+            row(&PathBuf::from(&name), None, effort, 60);
+        }
+    }
     for n in [50, 100, 150, 200, 300, 500] {
         public(&filter, &format!("cut{n}.1048576"), Effort::Max, 60);
     }
