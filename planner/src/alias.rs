@@ -6,6 +6,7 @@
 use slabplan_ir::{InstrId, Module, PosId};
 
 use crate::dataflow::{Dataflow, ValueId, ValueKind};
+use crate::donation::{Donation, Outcome};
 use crate::inplace::in_place_pairs;
 use crate::order::ProgramOrder;
 use crate::ports::{output_value, parameter_value};
@@ -89,13 +90,18 @@ pub struct MustAlias {
 /// All must-alias constraints of a module, in program order of the instruction they come from.
 ///
 /// O(instructions + results of fusions + merges).
-pub fn must_alias(module: &Module, order: &ProgramOrder, flow: &Dataflow) -> Vec<MustAlias> {
+pub fn must_alias(
+    module: &Module,
+    order: &ProgramOrder,
+    flow: &Dataflow,
+    donations: &[Donation],
+) -> Vec<MustAlias> {
     let mut found = Vec::new();
     for &instr in order.sequence() {
         add_in_place(module, flow, instr, &mut found);
     }
     add_merges(module, flow, &mut found);
-    add_outputs(module, flow, &mut found);
+    add_outputs(module, flow, donations, &mut found);
     found
 }
 
@@ -159,20 +165,26 @@ fn add_merges(module: &Module, flow: &Dataflow, found: &mut Vec<MustAlias>) {
     }
 }
 
-fn add_outputs(module: &Module, flow: &Dataflow, found: &mut Vec<MustAlias>) {
-    for (k, alias) in (0..).zip(&module.input_output_alias) {
-        let place = parameter_value(module, flow, alias.parameter, &alias.parameter_index);
-        let value = output_value(module, flow, &alias.output_index);
-        let at = flow
-            .positions
-            .at(module, module.entry().root, &alias.output_index);
+fn add_outputs(
+    module: &Module,
+    flow: &Dataflow,
+    donations: &[Donation],
+    found: &mut Vec<MustAlias>,
+) {
+    for donation in donations {
+        let Outcome::Output { output, alias } = &donation.outcome else {
+            continue;
+        };
+        let place = parameter_value(module, flow, donation.parameter, &donation.index);
+        let value = output_value(module, flow, output);
+        let at = flow.positions.at(module, module.entry().root, output);
         if let (Some(place), Some(value), Some(at)) = (place, value, at)
             && place != value
         {
             found.push(MustAlias {
                 place,
                 value,
-                why: Why::Output { alias: k },
+                why: Why::Output { alias: *alias },
                 at,
             });
         }

@@ -6,8 +6,9 @@ use crate::alias::must_alias;
 use crate::buffers::{Buffers, buffers};
 use crate::config::PlanConfig;
 use crate::dataflow::Dataflow;
+use crate::donation::{Donation, donations};
 use crate::error::PlanError;
-use crate::interference::{ClassId, Classes, Conflict, coalesce};
+use crate::interference::{ClassId, Classes, coalesce};
 use crate::liveness::Liveness;
 use crate::options::{Piece, may_share, pieces};
 use crate::order::ProgramOrder;
@@ -23,6 +24,8 @@ pub struct Analysis {
     pub flow: Dataflow,
     /// Arguments, results, constants.
     pub ports: Ports,
+    /// What becomes of every donated argument.
+    pub donations: Vec<Donation>,
     /// Live ranges of values.
     pub live: Liveness,
     /// Must-alias classes.
@@ -48,13 +51,16 @@ pub fn analyse(
     }
     let order = ProgramOrder::new(module)?;
     let flow = Dataflow::new(module, &order);
-    let ports = Ports::new(module, &flow);
+    let donations = donations(module);
+    let ports = Ports::new(module, &flow, &donations);
     let live = Liveness::new(module, &order, &flow, &ports);
     let rules = ShareRules::new(module, &order, &flow, &live, config.trust_back_end);
-    let constraints = must_alias(module, &order, &flow);
-    let (classes, conflicts) = coalesce(&flow, &live, &rules, &constraints);
+    let constraints = must_alias(module, &order, &flow, &donations);
+    let (classes, conflicts) = coalesce(module, &flow, &live, &rules, &constraints);
     if let Some(conflict) = conflicts.first() {
-        return Err(interference(module, &order, &flow, conflict));
+        return Err(PlanError::Interference {
+            conflict: conflict.describe(module, &order, &flow),
+        });
     }
     let buffers = buffers(module, target, &order, &flow, &ports, &live, &classes)?;
     let may_share = may_share(&rules, &order, &flow, &classes, &buffers);
@@ -63,24 +69,11 @@ pub fn analyse(
         order,
         flow,
         ports,
+        donations,
         live,
         classes,
         buffers,
         may_share,
         pieces,
     })
-}
-
-fn interference(
-    module: &Module,
-    order: &ProgramOrder,
-    flow: &Dataflow,
-    conflict: &Conflict,
-) -> PlanError {
-    PlanError::Interference {
-        first: flow.display(module, conflict.first),
-        second: flow.display(module, conflict.second),
-        why: conflict.constraint.why.describe(module),
-        at: module.name_of(order.instr(conflict.at)).to_owned(),
-    }
 }

@@ -61,19 +61,17 @@ pub enum PlanError {
         /// Its space.
         second_space: u32,
     },
-    /// Values that must occupy the same bytes are needed at the same time.
-    #[error(
-        "%{first} and %{second} must occupy the same bytes ({why}) but both are needed at %{at}; insert copies first"
-    )]
+    /// Values that must occupy the same bytes can't: copies must be inserted before planning.
+    #[error("{conflict}; insert copies first")]
     Interference {
-        /// One value.
-        first: String,
-        /// The other.
-        second: String,
-        /// Why they must share.
-        why: String,
-        /// An instruction at which both are needed.
-        at: String,
+        /// Which values, why the same bytes, and what stands against it.
+        conflict: String,
+    },
+    /// The caller relies on a donation that can't be used.
+    #[error("must-alias of {donation}")]
+    Donation {
+        /// Which, and why not.
+        donation: String,
     },
     /// Copies were inserted again and again without reaching a module that needs none.
     #[error(

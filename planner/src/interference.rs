@@ -8,11 +8,14 @@ use std::collections::BTreeMap;
 
 use petgraph::unionfind::UnionFind;
 
+use slabplan_ir::Module;
 use slabplan_ir::entity::{EntityId, PrimaryMap, SecondaryMap};
 
 use crate::alias::MustAlias;
+use crate::buffers::space_of;
 use crate::dataflow::{Dataflow, ValueId};
 use crate::liveness::Liveness;
+use crate::order::ProgramOrder;
 use crate::share::ShareRules;
 
 slabplan_ir::entity! {
@@ -39,7 +42,16 @@ impl Classes {
     }
 }
 
-/// Two values that a constraint puts into the same bytes although both are needed.
+/// Why two values can't occupy the same bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clash {
+    /// Both are needed at this moment of program order.
+    BothLive(u32),
+    /// They lie in different memory spaces.
+    Spaces(u32, u32),
+}
+
+/// Two values that a constraint puts into the same bytes although they can't be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conflict {
     /// The constraint.
@@ -48,8 +60,26 @@ pub struct Conflict {
     pub first: ValueId,
     /// The other.
     pub second: ValueId,
-    /// A moment at which both are needed.
-    pub at: u32,
+    /// Why not.
+    pub clash: Clash,
+}
+
+impl Conflict {
+    /// One sentence for people: which values, why the same bytes, and what stands against it.
+    pub fn describe(&self, module: &Module, order: &ProgramOrder, flow: &Dataflow) -> String {
+        let why = self.constraint.why.describe(module);
+        let first = flow.display(module, self.first);
+        let second = flow.display(module, self.second);
+        match self.clash {
+            Clash::BothLive(at) => format!(
+                "{first} and {second} would need the same bytes ({why}) while both are needed at %{}",
+                module.name_of(order.instr(at))
+            ),
+            Clash::Spaces(a, b) => format!(
+                "{first} in memory space {a} and {second} in memory space {b} would need the same bytes ({why})"
+            ),
+        }
+    }
 }
 
 /// Joins all `constraints`, in the given order, that leave no interference inside a class.
@@ -57,6 +87,7 @@ pub struct Conflict {
 /// O(n log² n) in the live intervals of the values concerned: the smaller class is always checked
 /// against the larger.
 pub fn coalesce(
+    module: &Module,
     flow: &Dataflow,
     live: &Liveness,
     rules: &ShareRules<'_>,
@@ -71,12 +102,20 @@ pub fn coalesce(
     let conflicts = constraints
         .iter()
         .filter_map(|&c| {
-            let (first, second, at) = joiner.join(c.place, c.value).err()?;
+            let shape = |v: ValueId| flow.positions.shape(flow.values[v].def);
+            let space = |v: ValueId| space_of(&module.shapes, shape(v));
+            // Joined classes lie in one space, so any value stands for its class.
+            let (place, value) = (space(c.place), space(c.value));
+            let (first, second, clash) = if place == value {
+                joiner.join(c.place, c.value).err()?
+            } else {
+                (c.place, c.value, Clash::Spaces(place, value))
+            };
             Some(Conflict {
                 constraint: c,
                 first,
                 second,
-                at,
+                clash,
             })
         })
         .collect();
@@ -95,7 +134,7 @@ struct Joiner<'a> {
 }
 
 impl Joiner<'_> {
-    fn join(&mut self, a: ValueId, b: ValueId) -> Result<(), (ValueId, ValueId, u32)> {
+    fn join(&mut self, a: ValueId, b: ValueId) -> Result<(), (ValueId, ValueId, Clash)> {
         let (a, b) = (self.sets.find(a.index()), self.sets.find(b.index()));
         if a == b {
             return Ok(());
@@ -115,7 +154,8 @@ impl Joiner<'_> {
                     self.spans[root] = Some(spans);
                 }
             }
-            return Err(clash);
+            let (first, second, at) = clash;
+            return Err((first, second, Clash::BothLive(at)));
         }
         large.extend(small);
         self.sets.union(a, b);

@@ -4,6 +4,7 @@ use slabplan_ir::entity::SecondaryMap;
 use slabplan_ir::{InstrId, Module, Opcode, PosId};
 
 use crate::dataflow::{Dataflow, ValueId};
+use crate::donation::{Donation, Outcome};
 
 /// An array of an entry parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub struct Ports {
 
 impl Ports {
     /// Finds the roles. O(values + outputs).
-    pub fn new(module: &Module, flow: &Dataflow) -> Self {
+    pub fn new(module: &Module, flow: &Dataflow, donations: &[Donation]) -> Self {
         let n = flow.values.len();
         let mut this = Self {
             argument: SecondaryMap::filled(n, None),
@@ -48,7 +49,7 @@ impl Ports {
                 _ => {}
             }
         }
-        for value in donated(module, flow) {
+        for value in donated(module, flow, donations) {
             if let Some(argument) = &mut this.argument[value] {
                 argument.donated = true;
             }
@@ -85,19 +86,16 @@ impl Ports {
     }
 }
 
-/// Values whose bytes the caller gives away.
-fn donated<'a>(module: &'a Module, flow: &'a Dataflow) -> impl Iterator<Item = ValueId> + 'a {
-    let aliased = module
-        .input_output_alias
+/// Values whose bytes the caller gives away; where the named output can't take them, they stay the caller's.
+fn donated<'a>(
+    module: &'a Module,
+    flow: &'a Dataflow,
+    donations: &'a [Donation],
+) -> impl Iterator<Item = ValueId> + 'a {
+    donations
         .iter()
-        .map(|a| (a.parameter, &a.parameter_index));
-    let donors = module
-        .buffer_donors
-        .iter()
-        .map(|d| (d.parameter, &d.parameter_index));
-    aliased
-        .chain(donors)
-        .filter_map(|(number, index)| parameter_value(module, flow, number, index))
+        .filter(|d| !matches!(d.outcome, Outcome::Refused { .. }))
+        .filter_map(|d| parameter_value(module, flow, d.parameter, &d.index))
 }
 
 /// The value of a part of an entry parameter.
