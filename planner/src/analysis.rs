@@ -54,7 +54,7 @@ pub fn analyse(
     let donations = donations(module);
     let ports = Ports::new(module, &flow, &donations);
     let live = Liveness::new(module, &order, &flow, &ports);
-    let rules = ShareRules::new(module, &order, &flow, &live, config.trust_back_end);
+    let rules = ShareRules::new(module, &order, &flow, &ports, &live, config.trust_back_end);
     let constraints = must_alias(module, &order, &flow, &donations);
     let (classes, conflicts) = coalesce(module, &flow, &live, &rules, &constraints);
     if let Some(conflict) = conflicts.first() {
@@ -63,7 +63,7 @@ pub fn analyse(
         });
     }
     let buffers = buffers(module, target, &order, &flow, &ports, &live, &classes)?;
-    let may_share = may_share(&rules, &order, &flow, &classes, &buffers);
+    let may_share = may_share(module, &rules, &order, &flow, &classes, &buffers);
     let pieces = pieces(module, &order, &flow, &classes, &buffers)?;
     Ok(Analysis {
         order,

@@ -73,7 +73,7 @@ fn wanted_copies(module: &Module) -> Result<Vec<Wanted>, PlanError> {
     let donations = donations(module);
     let ports = Ports::new(module, &flow, &donations);
     let live = Liveness::new(module, &order, &flow, &ports);
-    let rules = ShareRules::new(module, &order, &flow, &live, true);
+    let rules = ShareRules::new(module, &order, &flow, &ports, &live, true);
     let mut constraints = must_alias(module, &order, &flow, &donations);
     let depths = nesting(module, &order);
     // A copy deep inside loops costs most: such constraints are kept first.

@@ -192,13 +192,13 @@ impl Joiner<'_> {
             .chain(after)
             .filter(|&(_, &(other_end, _))| other_end > start)
             .find_map(|(&other_start, &(other_end, other))| {
-                let ((first, first_end), (second, second_start)) = if other_start < start {
-                    ((other, other_end), (value, start))
+                let (first, second, second_start) = if other_start < start {
+                    (other, value, start)
                 } else {
-                    ((value, end), (other, other_start))
+                    (value, other, other_start)
                 };
                 let passes = other_start != start
-                    && first_end == second_start + 1
+                    && end.min(other_end) == second_start + 1
                     && self.rules.may_pass(first, second, second_start);
                 (!passes).then_some((first, second, second_start))
             })

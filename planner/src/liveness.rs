@@ -12,6 +12,7 @@
 //!
 //! Forwarding instructions (tuple, get-tuple-element, bitcast, ...) read no bytes and are no uses.
 
+use fixedbitset::FixedBitSet;
 use smallvec::SmallVec;
 
 use slabplan_ir::attr::AttrName;
@@ -53,6 +54,7 @@ impl Liveness {
         live_out.dedup();
 
         let mut of = SecondaryMap::filled(flow.values.len(), Ranges::new());
+        let branch_starts = later_branches(module, order);
         let climb = Climb {
             module,
             order,
@@ -72,7 +74,7 @@ impl Liveness {
             if let Some(end) = in_flight.until(module, instr) {
                 ranges.push(interval(order.at(instr), end));
             }
-            normalise(ranges);
+            join_apart(ranges, &branch_starts);
         }
         Self { of, live_out }
     }
@@ -95,18 +97,41 @@ pub(crate) fn interval(start: u32, end: u32) -> LiveInterval {
 
 /// Sorts and joins intervals that overlap or touch; drops empty ones.
 pub(crate) fn normalise(ranges: &mut Ranges) {
+    join(ranges, |_| true);
+}
+
+/// As [`normalise`], but an interval that ends with one branch and one that starts with the next stay
+/// apart: the branches exclude each other, so the value may be dead at the end of the first.
+fn join_apart(ranges: &mut Ranges, branch_starts: &FixedBitSet) {
+    join(ranges, |start| !branch_starts.contains(start as usize));
+}
+
+/// Joins intervals that overlap, and those that touch where `joins` says so of the border.
+fn join(ranges: &mut Ranges, joins: impl Fn(u32) -> bool) {
     ranges.retain(|r| r.start < r.end);
     ranges.sort_unstable();
     let mut kept = 0;
     for k in 1..ranges.len() {
-        if ranges[k].start <= ranges[kept].end {
-            ranges[kept].end = ranges[kept].end.max(ranges[k].end);
+        let (start, end) = (ranges[k].start, ranges[kept].end);
+        if start < end || (start == end && joins(start)) {
+            ranges[kept].end = end.max(ranges[k].end);
         } else {
             kept += 1;
             ranges[kept] = ranges[k];
         }
     }
     ranges.truncate(kept + 1);
+}
+
+/// The numbers at which branches other than the first of a conditional begin.
+fn later_branches(module: &Module, order: &ProgramOrder) -> FixedBitSet {
+    let mut starts = FixedBitSet::with_capacity(order.len() as usize);
+    for &instr in order.sequence() {
+        for &branch in module.instrs[instr].branches().iter().skip(1) {
+            starts.insert(order.span(branch).start as usize);
+        }
+    }
+    starts
 }
 
 /// Collects uses: (value, computation of the use, one past the moment of the use).

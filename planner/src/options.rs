@@ -1,9 +1,10 @@
 //! The packer's freedom and its bonds: pairs of buffers that may share bytes, and pieces that lie side by side.
 
+use slabplan_ir::padding::shape_bytes;
 use slabplan_ir::{Module, Opcode};
 
 use crate::buffers::Buffers;
-use crate::dataflow::Dataflow;
+use crate::dataflow::{Dataflow, ValueId};
 use crate::error::PlanError;
 use crate::interference::{ClassId, Classes};
 use crate::liveness::Ranges;
@@ -15,6 +16,7 @@ use crate::share::ShareRules;
 /// Finds every pair of classes whose live ranges meet only at instructions where the bytes may pass
 /// from one to the other. O(passes log passes + the intervals of the buffers concerned).
 pub fn may_share(
+    module: &Module,
     rules: &ShareRules<'_>,
     order: &ProgramOrder,
     flow: &Dataflow,
@@ -22,10 +24,17 @@ pub fn may_share(
     buffers: &Buffers,
 ) -> Vec<(ClassId, ClassId)> {
     let mut passes: Vec<(ClassId, ClassId, u32)> = Vec::new();
+    let shape = |v: ValueId| flow.positions.shape(flow.values[v].def);
     rules.for_each_pass(|dying, born, t| {
         let (a, b) = (classes.of(dying), classes.of(born));
         let (x, y) = (&buffers[a], &buffers[b]);
-        let fits = a != b && x.space == y.space && x.size == y.size && !x.size.is_zero();
+        // A value may be smaller than its buffer, which a bitcast widened; then the places differ.
+        let bytes = |v: ValueId| shape_bytes(&module.shapes, shape(v)).ok();
+        let fits = a != b
+            && x.space == y.space
+            && x.size == y.size
+            && !x.size.is_zero()
+            && bytes(dying) == bytes(born);
         // Another result of this instruction may already lie on the operand.
         let taken = || {
             flow.leaves(order.instr(t))

@@ -14,6 +14,7 @@ use crate::dataflow::{Dataflow, ValueId, ValueKind};
 use crate::inplace::in_place_operand;
 use crate::liveness::Liveness;
 use crate::order::ProgramOrder;
+use crate::ports::Ports;
 
 /// Tells whether a result may be written over an operand.
 #[derive(Clone, Debug)]
@@ -21,6 +22,7 @@ pub struct ShareRules<'a> {
     module: &'a Module,
     order: &'a ProgramOrder,
     flow: &'a Dataflow,
+    ports: &'a Ports,
     live: &'a Liveness,
     /// Fused instructions with a use that reads other elements than the one being computed.
     mixes_elements: SecondaryMap<InstrId, bool>,
@@ -33,6 +35,7 @@ impl<'a> ShareRules<'a> {
         module: &'a Module,
         order: &'a ProgramOrder,
         flow: &'a Dataflow,
+        ports: &'a Ports,
         live: &'a Liveness,
         trusts_back_end: bool,
     ) -> Self {
@@ -40,6 +43,7 @@ impl<'a> ShareRules<'a> {
             module,
             order,
             flow,
+            ports,
             live,
             mixes_elements: SecondaryMap::filled(module.instrs.len(), false),
             trusts_back_end,
@@ -215,7 +219,9 @@ impl<'a> ShareRules<'a> {
 
     fn dies_at(&self, value: ValueId, user: InstrId, t: u32) -> bool {
         let comp = self.module.instrs[user].computation;
-        self.live.of(value).iter().any(|r| r.end == t + 1) && !self.live.is_live_out(comp, value)
+        self.live.of(value).iter().any(|r| r.end == t + 1)
+            && !self.live.is_live_out(comp, value)
+            && !self.ports.is_pinned(value)
     }
 
     /// Calls `found(dying, born, t)` for every pair of values that may pass bytes on.
