@@ -132,7 +132,9 @@ fn shape_at_place(
     flow: &Dataflow,
     conflict: &Conflict,
 ) -> Option<slabplan_ir::ShapeId> {
-    let place = flow.positions.shape(flow.values[conflict.constraint.place].def);
+    let place = flow
+        .positions
+        .shape(flow.values[conflict.constraint.place].def);
     let here = flow.positions.shape(conflict.constraint.at);
     (place != here && module.shapes.compatible(place, here)).then_some(place)
 }

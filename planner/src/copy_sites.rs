@@ -140,9 +140,7 @@ impl<'a> Edits<'a> {
     }
 
     fn copy(&mut self, site: Site, original: InstrId, wanted: &Wanted) -> InstrId {
-        let shape = wanted
-            .shape
-            .unwrap_or(self.module.instrs[original].shape);
+        let shape = wanted.shape.unwrap_or(self.module.instrs[original].shape);
         let instr = self.push(site, "copy", Opcode::Copy, shape, &[original]);
         self.inserted.push(InsertedCopy {
             instr,

@@ -89,9 +89,9 @@ impl fmt::Display for Donation {
             Outcome::Output { output, .. } => {
                 write!(f, "holds output {}", DisplayIndex(output))
             }
-            Outcome::Scratch => f.write_str(
-                "no output is paired with it; its bytes are free after its last read",
-            ),
+            Outcome::Scratch => {
+                f.write_str("no output is paired with it; its bytes are free after its last read")
+            }
             Outcome::Refused { output, reason, .. } => write!(
                 f,
                 "output {} can't take its bytes: {reason}",

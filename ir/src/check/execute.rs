@@ -10,6 +10,7 @@ use crate::entity::{BufferId, CompId, InstrId, PosId, SecondaryMap};
 use crate::module::Module;
 use crate::opcode::Opcode;
 use crate::plan::Plan;
+use crate::promise::promises;
 use crate::shape::ArrayShape;
 use crate::units::Extent;
 
@@ -349,6 +350,16 @@ impl<'m> Machine<'_, 'm> {
         }
     }
 
+    /// Whether the module's back end wrote down that it can write `result` over this operand.
+    fn is_promised(&self, result: PosId, number: usize, from: PosId) -> bool {
+        let id = self.flow.positions.instr(result);
+        let array = self.flow.arrays(id).position(|p| p == result);
+        self.flow.positions.node_of(from) == 0
+            && promises(self.flow.module, id)
+                .iter()
+                .any(|p| p.operand as usize == number && Some(p.result_array as usize) == array)
+    }
+
     /// `result` overlaps operand part `from` of its own instruction.
     fn check_pair(
         &mut self,
@@ -370,11 +381,13 @@ impl<'m> Machine<'_, 'm> {
             return;
         }
         let at = self.point;
-        let (result, operand) = (self.flow.value(result), self.flow.value(from));
-        if same && self.in_place == InPlace::Promise {
+        // The back end's word counts where the module itself carries it, or the caller says so.
+        if same && (self.in_place == InPlace::Promise || self.is_promised(result, number, from)) {
+            let (result, operand) = (self.flow.value(result), self.flow.value(from));
             self.run.promised.push(Promised { result, operand });
             return;
         }
+        let (result, operand) = (self.flow.value(result), self.flow.value(from));
         let (kind, what) = if same {
             let kind = K::UnsafeInPlace {
                 result: result.clone(),

@@ -80,9 +80,10 @@ use crate::units::Bytes;
 /// that the instruction reads in step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InPlace {
-    /// It is a violation.
+    /// It is a violation, unless the module's own text carries the back end's promise
+    /// ([`crate::promise`]); [`CheckReport::promised`] lists those.
     Prove,
-    /// The back end that made the plan is taken at its word; [`CheckReport::promised`] lists it.
+    /// The back end that made the plan is taken at its word; [`CheckReport::promised`] lists these too.
     Promise,
 }
 
@@ -123,7 +124,7 @@ pub struct CheckReport {
     pub spaces: Vec<SpaceReport>,
     /// Whether every slab fits its space.
     pub fits: bool,
-    /// Results taken to be safe in place without proof; empty under [`InPlace::Prove`].
+    /// Results taken to be safe in place on the back end's word, without proof.
     pub promised: Vec<Promised>,
 }
 
