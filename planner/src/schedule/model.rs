@@ -17,6 +17,7 @@ use super::precedence::{self, Rewrite};
 use super::table::Table;
 use crate::buffers::space_of;
 use crate::dataflow::{Dataflow, ValueId};
+use crate::donation::donations;
 use crate::error::PlanError;
 use crate::inplace::in_place_pairs;
 use crate::liveness::Liveness;
@@ -47,7 +48,7 @@ impl<'a> Model<'a> {
     pub(super) fn new(module: &'a Module) -> Result<Self, PlanError> {
         let order = ProgramOrder::new(module)?;
         let flow = Dataflow::new(module, &order);
-        let ports = Ports::new(module, &flow);
+        let ports = Ports::new(module, &flow, &donations(module));
         let live = Liveness::new(module, &order, &flow, &ports);
         let mut this = Self {
             module,
@@ -317,7 +318,14 @@ impl<'m, 'a> Builder<'m, 'a> {
     fn find_donors(&mut self) {
         let model = self.model;
         let module = model.module;
-        let rules = ShareRules::new(module, &model.order, &model.flow, &model.live, true);
+        let rules = ShareRules::new(
+            module,
+            &model.order,
+            &model.flow,
+            &model.ports,
+            &model.live,
+            true,
+        );
         for k in 0..self.instrs.len() as u32 {
             let instr = self.instrs[k as usize];
             for (part, over) in in_place_pairs(module, instr) {
