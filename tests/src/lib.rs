@@ -1,4 +1,6 @@
 //! What the cross-crate tests share: where the data is and how hand-written modules state their expectations.
 
 pub mod directives;
+pub mod models;
 pub mod paths;
+pub mod rules;

@@ -1,0 +1,234 @@
+//! `slabplan run`.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use slabplan_ir::Bytes;
+
+use super::load::{ModuleArg, PlanningArgs, TargetArgs};
+use super::{Answer, CliError};
+use crate::exec::compare::{Comparison, Tolerance, compare};
+use crate::exec::io::{ArraySpec, read_arrays, write_arrays};
+use crate::exec::{AsyncMode, ExecConfig, Executable, HostArray, reference_plan};
+use crate::{Compiled, compile, output, report};
+
+/// Arguments of `run`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    module: ModuleArg,
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    planning: PlanningArgs,
+    /// Arguments: `.safetensors` or `.npz` with arg0, arg1, ... in flattened order (dev0.arg0, ... for several devices).
+    #[arg(long, value_name = "FILE")]
+    inputs: Option<PathBuf>,
+    /// Expected results, named out0, out1, ...; a difference beyond the tolerances ends with status 1.
+    #[arg(long, value_name = "FILE")]
+    expect: Option<PathBuf>,
+    /// Relative tolerance of --expect.
+    #[arg(long, value_name = "R", default_value_t = 1e-3)]
+    rtol: f64,
+    /// Absolute tolerance of --expect.
+    #[arg(long, value_name = "A", default_value_t = 1e-4)]
+    atol: f64,
+    /// Fill every byte that holds no live value with a pattern that spoils results.
+    #[arg(long)]
+    poison: bool,
+    /// Give each value its own memory instead of its place in the plan.
+    #[arg(long)]
+    reference: bool,
+    /// When asynchronous operations are carried out.
+    #[arg(long = "async", value_enum, value_name = "WHEN", default_value = "start")]
+    async_mode: AsyncArg,
+    /// Stop after this many steps (instructions, jumps, calls).
+    #[arg(long, value_name = "N")]
+    max_steps: Option<u64>,
+    /// Where to write the results: `.safetensors` or `.npz`.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// One JSON object on standard output instead of the summary.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum AsyncArg {
+    Start,
+    Done,
+}
+
+pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
+    let target = args.target.load()?;
+    let (module, origin) = args.module.load()?;
+    let compiled = compile(module, &target, &args.planning.config())
+        .map_err(|e| CliError::from_compile(e, &origin))?;
+    if !compiled.fits() {
+        output::write("-", report::plan_summary(&compiled).as_bytes())?;
+        return Ok(Answer::No);
+    }
+    let mut executable = load(args, &compiled)?;
+    let inputs = read_inputs(args, &executable.inputs())?;
+    let per_device = inputs.len() / executable.device_count();
+    let devices: Vec<&[HostArray]> = (0..executable.device_count())
+        .map(|d| &inputs[d * per_device..(d + 1) * per_device])
+        .collect();
+    let start = Instant::now();
+    let outputs: Vec<HostArray> = executable
+        .execute_devices(&devices)
+        .map_err(anyhow::Error::from)?
+        .into_iter()
+        .flatten()
+        .collect();
+    let seconds = start.elapsed().as_secs_f64();
+    let specs = executable.outputs();
+    let comparisons = compare_outputs(args, &specs, &outputs)?;
+    write_outputs(args, &specs, &outputs)?;
+    let text = if args.json {
+        let json = run_json(&compiled, &specs, &comparisons, seconds);
+        format!("{json}\n")
+    } else {
+        run_summary(args, &compiled, &specs, &comparisons, seconds)
+    };
+    output::write("-", text.as_bytes())?;
+    let equal = comparisons.iter().all(Comparison::is_close);
+    Ok(if equal { Answer::Yes } else { Answer::No })
+}
+
+/// Loads the program onto its slabs, or onto memory of their own for every value.
+fn load(args: &Args, compiled: &Compiled) -> Result<Executable, CliError> {
+    let config = ExecConfig {
+        poison: args.poison,
+        async_mode: match args.async_mode {
+            AsyncArg::Start => AsyncMode::Start,
+            AsyncArg::Done => AsyncMode::Done,
+        },
+        max_steps: args.max_steps,
+        ..ExecConfig::default()
+    };
+    let executable = if args.reference {
+        let plan = reference_plan(&compiled.module).map_err(anyhow::Error::from)?;
+        Executable::new(&compiled.module, &plan, config)
+    } else {
+        Executable::new(&compiled.module, compiled.plan(), config)
+    };
+    Ok(executable.map_err(anyhow::Error::from)?)
+}
+
+fn read_inputs(args: &Args, specs: &[ArraySpec]) -> Result<Vec<HostArray>, CliError> {
+    match &args.inputs {
+        Some(path) => Ok(read_arrays(path, specs).map_err(anyhow::Error::from)?),
+        None if specs.is_empty() => Ok(Vec::new()),
+        None => {
+            let list: Vec<String> = specs
+                .iter()
+                .map(|s| format!("{} {}", s.name, s.type_name()))
+                .collect();
+            Err(CliError::new(format!(
+                "the module takes {} arrays: give them with --inputs FILE.safetensors or FILE.npz\n  {}",
+                specs.len(),
+                list.join("\n  ")
+            )))
+        }
+    }
+}
+
+fn compare_outputs(
+    args: &Args,
+    specs: &[ArraySpec],
+    outputs: &[HostArray],
+) -> Result<Vec<Comparison>, CliError> {
+    let Some(path) = &args.expect else {
+        return Ok(Vec::new());
+    };
+    if !(args.rtol >= 0.0 && args.atol >= 0.0) {
+        return Err(CliError::new("--rtol and --atol must be numbers that are not negative"));
+    }
+    let expected = read_arrays(path, specs).map_err(anyhow::Error::from)?;
+    let tolerance = Tolerance {
+        rtol: args.rtol,
+        atol: args.atol,
+    };
+    Ok(specs
+        .iter()
+        .zip(outputs)
+        .zip(&expected)
+        .map(|((spec, given), expected)| compare(&spec.name, given, expected, tolerance))
+        .collect())
+}
+
+fn write_outputs(
+    args: &Args,
+    specs: &[ArraySpec],
+    outputs: &[HostArray],
+) -> Result<(), CliError> {
+    let Some(path) = &args.output else {
+        return Ok(());
+    };
+    let named: Vec<(String, HostArray)> = specs
+        .iter()
+        .map(|s| s.name.clone())
+        .zip(outputs.iter().cloned())
+        .collect();
+    Ok(write_arrays(Path::new(path), &named).map_err(anyhow::Error::from)?)
+}
+
+fn run_json(
+    compiled: &Compiled,
+    specs: &[ArraySpec],
+    comparisons: &[Comparison],
+    seconds: f64,
+) -> Value {
+    json!({
+        "module": compiled.plan().module,
+        "outputs": specs.iter().map(|s| json!({ "name": s.name, "type": s.type_name() })).collect::<Vec<_>>(),
+        "slab_bytes": compiled.plan().spaces.iter().map(|s| json!({ "space": s.space, "bytes": s.slab })).collect::<Vec<_>>(),
+        "checked": compiled.check.is_some(),
+        "run_seconds": seconds,
+        "compared": comparisons.iter().map(|c| json!({
+            "name": c.name, "elements": c.elements, "different": c.different, "equal": c.is_close(),
+        })).collect::<Vec<_>>(),
+        "equal": comparisons.iter().all(Comparison::is_close),
+    })
+}
+
+fn run_summary(
+    args: &Args,
+    compiled: &Compiled,
+    specs: &[ArraySpec],
+    comparisons: &[Comparison],
+    seconds: f64,
+) -> String {
+    let mut out = report::plan_summary(compiled);
+    let total = compiled
+        .plan()
+        .spaces
+        .iter()
+        .try_fold(Bytes::ZERO, |sum, s| sum.checked_add(s.slab))
+        .unwrap_or(Bytes::ZERO);
+    let place = match (args.reference, args.poison) {
+        (true, _) => "each value in memory of its own".to_owned(),
+        (false, true) => format!("{total} of slabs, bytes without a live value poisoned"),
+        (false, false) => format!("{total} of slabs"),
+    };
+    let _ = writeln!(out, "\nran in {:.1} ms on {place}", 1e3 * seconds);
+    if comparisons.is_empty() {
+        for s in specs {
+            let _ = writeln!(out, "  {} {}", s.name, s.type_name());
+        }
+        return out;
+    }
+    for c in comparisons {
+        let _ = writeln!(out, "  {c}");
+    }
+    let wrong = comparisons.iter().filter(|c| !c.is_close()).count();
+    if wrong == 0 {
+        let _ = writeln!(out, "all {} results are as expected", comparisons.len());
+    } else {
+        let _ = writeln!(out, "{wrong} of {} results differ", comparisons.len());
+    }
+    out
+}

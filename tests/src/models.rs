@@ -1,0 +1,153 @@
+//! Exported programs with inputs and the results that JAX computed.
+
+use std::path::{Path, PathBuf};
+
+use slabplan::config::CompileConfig;
+use slabplan::exec::compare::{Tolerance, compare};
+use slabplan::exec::io::read_arrays;
+use slabplan::exec::{AsyncMode, ExecConfig, Executable, HostArray, reference_plan};
+use slabplan::{Compiled, compile, frontend, target};
+use slabplan_ir::Plan;
+
+/// The forms in which a case has its program, and the target each is planned for.
+pub const PROGRAMS: [(&str, &str); 4] = [
+    ("tpu.after", "tpu-v5e"),
+    ("tpu.before", "tpu-v5e"),
+    ("cpu.after", "cpu"),
+    ("cpu.before", "cpu"),
+];
+
+/// One program of one case.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Folder of the case.
+    pub folder: PathBuf,
+    /// HLO file.
+    pub program: PathBuf,
+    /// Target to plan for.
+    pub target: &'static str,
+}
+
+/// All programs of all cases below `folder`.
+pub fn cases(folder: &Path) -> Vec<Case> {
+    crate::paths::files(folder, &["case.json"])
+        .iter()
+        .filter_map(|path| path.parent())
+        .flat_map(|folder| {
+            PROGRAMS.iter().filter_map(|&(name, target)| {
+                ["hlo", "hlo.gz", "hlo.pb"]
+                    .iter()
+                    .map(|ending| folder.join(format!("{name}.{ending}")))
+                    .find(|p| p.is_file())
+                    .map(|program| Case {
+                        folder: folder.to_path_buf(),
+                        program,
+                        target,
+                    })
+            })
+        })
+        .collect()
+}
+
+/// How a program is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// On the slabs of its plan, poisoned, asynchronous operations at their start.
+    Slab,
+    /// The same with asynchronous operations at their done.
+    SlabLate,
+    /// Each value in memory of its own.
+    Reference,
+}
+
+impl Case {
+    /// Plans and proves the program.
+    pub fn compile(&self) -> Result<Compiled, String> {
+        let module =
+            frontend::load_module(&self.program.to_string_lossy()).map_err(|e| e.to_string())?;
+        let target = target::load(self.target).map_err(|e| e.to_string())?;
+        compile(module, &target, &CompileConfig::default()).map_err(|e| e.to_string())
+    }
+
+    /// Runs the program and returns its results.
+    pub fn run(&self, compiled: &Compiled, mode: Mode) -> Result<Vec<HostArray>, String> {
+        let reference: Plan;
+        let plan = if mode == Mode::Reference {
+            reference = reference_plan(&compiled.module).map_err(|e| e.to_string())?;
+            &reference
+        } else {
+            compiled.plan()
+        };
+        let config = ExecConfig {
+            poison: true,
+            async_mode: if mode == Mode::SlabLate {
+                AsyncMode::Done
+            } else {
+                AsyncMode::Start
+            },
+            ..ExecConfig::default()
+        };
+        let mut executable =
+            Executable::new(&compiled.module, plan, config).map_err(|e| e.to_string())?;
+        let inputs = read_arrays(&self.folder.join("inputs.safetensors"), &executable.inputs())
+            .map_err(|e| e.to_string())?;
+        let n = inputs.len() / executable.device_count();
+        let devices: Vec<&[HostArray]> = (0..executable.device_count())
+            .map(|d| &inputs[d * n..(d + 1) * n])
+            .collect();
+        let outputs = executable.execute_devices(&devices).map_err(|e| e.to_string())?;
+        Ok(outputs.into_iter().flatten().collect())
+    }
+
+    /// Plans, proves, runs in every mode; results must be JAX's within the case's tolerances, and
+    /// bit-equal between modes.
+    pub fn check(&self) -> Result<(), String> {
+        let compiled = self.compile()?;
+        let outputs = self.run(&compiled, Mode::Slab)?;
+        self.compare(&compiled, &outputs)?;
+        for mode in [Mode::SlabLate, Mode::Reference] {
+            if self.run(&compiled, mode)? != outputs {
+                return Err(format!("{mode:?} gives other bits than the poisoned slab"));
+            }
+        }
+        Ok(())
+    }
+
+    fn compare(&self, compiled: &Compiled, outputs: &[HostArray]) -> Result<(), String> {
+        let tolerance = self.tolerance()?;
+        let executable =
+            Executable::new(&compiled.module, compiled.plan(), ExecConfig::default())
+                .map_err(|e| e.to_string())?;
+        let specs = executable.outputs();
+        let expected = read_arrays(&self.folder.join("expected.safetensors"), &specs)
+            .map_err(|e| e.to_string())?;
+        let wrong: Vec<String> = specs
+            .iter()
+            .zip(outputs)
+            .zip(&expected)
+            .map(|((spec, given), expected)| compare(&spec.name, given, expected, tolerance))
+            .filter(|c| !c.is_close())
+            .map(|c| c.to_string())
+            .collect();
+        if wrong.is_empty() {
+            Ok(())
+        } else {
+            Err(wrong.join("\n"))
+        }
+    }
+
+    fn tolerance(&self) -> Result<Tolerance, String> {
+        let path = self.folder.join("case.json");
+        let text = std::fs::read_to_string(&path).map_err(|e| e.to_string())?;
+        let case: serde_json::Value = serde_json::from_str(&text).map_err(|e| e.to_string())?;
+        let number = |key: &str| {
+            case[key]
+                .as_f64()
+                .ok_or_else(|| format!("{}: no number `{key}`", path.display()))
+        };
+        Ok(Tolerance {
+            rtol: number("rtol")?,
+            atol: number("atol")?,
+        })
+    }
+}
