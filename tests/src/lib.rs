@@ -1,6 +1,8 @@
 //! What the cross-crate tests share: where the data is and how hand-written modules state their expectations.
 
+pub mod cli;
 pub mod directives;
 pub mod models;
 pub mod paths;
 pub mod rules;
+pub mod stages;
