@@ -1,3 +1,37 @@
-//! Running a planned program on its slabs.
+//! Runs a module on preallocated slabs, one for each memory space, at the places of a plan.
+//!
+//! ```text
+//! Module + Plan --places, build--> Program --run--> outputs
+//! ```
+//!
+//! Arrays lie in the slabs in their padded tiled layouts ([`tiled`]). An operation reads its
+//! operands into dense form in the arena, computes ([`kernels`]), and writes its results back;
+//! what only forwards costs nothing. [`reference_plan`] gives each value memory of its own.
 
+pub mod array;
+mod build;
+mod collective;
+pub mod compare;
+mod constant;
+mod device_groups;
+mod error;
+mod executable;
+mod flat;
+mod forward;
+mod fusion;
+pub mod io;
 pub mod kernels;
+mod order;
+mod places;
+mod poison;
+mod program;
+mod recycle;
+mod reference;
+mod run;
+mod slab;
+pub mod tiled;
+
+pub use array::HostArray;
+pub use error::ExecError;
+pub use executable::{AsyncMode, ExecConfig, Executable};
+pub use reference::reference_plan;

@@ -121,6 +121,15 @@ pub enum KernelError {
     },
 }
 
+/// Converts the elements of `x` from one type to another; false where HLO has no such conversion.
+pub(crate) fn convert(from: ElementType, to: ElementType, x: &[u8], out: &mut [u8]) -> bool {
+    let conversion = convert::Convert::new(from, to);
+    if let Some(conversion) = &conversion {
+        conversion.apply(x, out);
+    }
+    conversion.is_some()
+}
+
 /// What a prepared operation does.
 trait Run: fmt::Debug + Send + Sync {
     /// Bytes of scratch it needs.

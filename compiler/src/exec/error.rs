@@ -1,0 +1,118 @@
+//! What can go wrong when a module is loaded or run.
+
+use slabplan_ir::padding::SizeError;
+
+use crate::exec::kernels::KernelError;
+use crate::exec::tiled::LayoutError;
+
+/// Why a module can't be loaded, or why a run stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecError {
+    /// The slabs, or the room for staging, are larger than the machine or the limit allows.
+    #[error("cannot allocate {bytes} bytes")]
+    OutOfMemory {
+        /// What was asked for.
+        bytes: u64,
+    },
+    /// The slabs would be larger than the configuration allows.
+    #[error("the slabs need {bytes} bytes, more than the limit of {limit}; raise the limit, or run a smaller module")]
+    OverLimit {
+        /// What the plan needs on all devices.
+        bytes: u64,
+        /// What [`ExecConfig::max_bytes`](super::ExecConfig::max_bytes) allows.
+        limit: u64,
+    },
+    /// The plan does not say where a value lies.
+    #[error("the plan gives no place to {value}; was it made for this module?")]
+    NoPlace {
+        /// The position, as `%name{index}`.
+        value: String,
+    },
+    /// The plan puts a value where it does not fit.
+    #[error("the plan puts {value} ({bytes} bytes) {problem}")]
+    BadPlace {
+        /// The position.
+        value: String,
+        /// Its padded bytes.
+        bytes: u64,
+        /// What is wrong.
+        problem: String,
+    },
+    /// An array's layout can't be read or written.
+    #[error("%{instr}: {source}")]
+    Layout {
+        /// The instruction whose result has the layout.
+        instr: String,
+        /// Why.
+        source: LayoutError,
+    },
+    /// An array has no size.
+    #[error("%{instr}: {source}")]
+    Size {
+        /// The instruction whose result it is.
+        instr: String,
+        /// Why.
+        source: SizeError,
+    },
+    /// An operation that the executor does not carry out.
+    #[error("%{instr}: {what}")]
+    Unsupported {
+        /// The instruction.
+        instr: String,
+        /// What is not supported.
+        what: String,
+    },
+    /// An operation refused its operands or attributes.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// A constant's literal can't be used.
+    #[error("%{instr}: {problem}")]
+    Constant {
+        /// The constant.
+        instr: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The caller passed the wrong number of arrays.
+    #[error("the module takes {expected} arrays{device}, {given} were given")]
+    InputCount {
+        /// Arrays the entry computation takes, flattened.
+        expected: usize,
+        /// Arrays given.
+        given: usize,
+        /// ` on device D` where there are several.
+        device: String,
+    },
+    /// The caller passed an array of another type or shape.
+    #[error("{name} must be {expected}, but is {given}")]
+    InputType {
+        /// `arg0`, or `dev1.arg0` where there are several devices.
+        name: String,
+        /// Type the entry computation takes.
+        expected: String,
+        /// Type given.
+        given: String,
+    },
+    /// The caller passed arrays for another number of devices.
+    #[error("the module runs on {expected} devices, inputs were given for {given}")]
+    DeviceCount {
+        /// Replicas times partitions.
+        expected: usize,
+        /// Devices that inputs were given for.
+        given: usize,
+    },
+    /// The run took more steps than the configuration allows.
+    #[error("stopped after {steps} steps (at %{instr}): raise the limit if the program is meant to run that long")]
+    TooManySteps {
+        /// The limit.
+        steps: u64,
+        /// Where the run was.
+        instr: String,
+    },
+    /// Devices wait for one another for ever.
+    #[error("devices wait for each other: {waiting}")]
+    Deadlock {
+        /// Where each device is.
+        waiting: String,
+    },
+}

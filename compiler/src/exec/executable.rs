@@ -1,0 +1,226 @@
+//! The public face of the executor.
+
+use slabplan_ir::module::Module;
+use slabplan_ir::plan::Plan;
+
+use crate::exec::array::{HostArray, type_name};
+use crate::exec::build::build;
+use crate::exec::error::ExecError;
+use crate::exec::io::ArraySpec;
+use crate::exec::program::{Leaf, Program};
+use crate::exec::run::{Device, Limits, Workspace, run};
+
+/// When an asynchronous operation is carried out. A right plan gives the same results for both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AsyncMode {
+    /// At its start: its result must not be overwritten from there on.
+    #[default]
+    Start,
+    /// At its done: its operands must live until there.
+    Done,
+}
+
+/// How a module is run.
+#[derive(Clone, Debug)]
+pub struct ExecConfig {
+    /// Fill every byte that holds no live value, padding included, with a pattern that spoils
+    /// results.
+    pub poison: bool,
+    /// When asynchronous operations are carried out.
+    pub async_mode: AsyncMode,
+    /// Stop a device after this many steps. A step is an instruction, a jump or a call.
+    pub max_steps: Option<u64>,
+    /// Most bytes that the slabs of all devices may take together.
+    pub max_bytes: u64,
+}
+
+impl Default for ExecConfig {
+    fn default() -> Self {
+        Self {
+            poison: false,
+            async_mode: AsyncMode::Start,
+            max_steps: None,
+            max_bytes: 16 << 30,
+        }
+    }
+}
+
+/// A module loaded onto the slabs of a plan, ready to run any number of times.
+///
+/// Everything is allocated when it is loaded; a run allocates its outputs and nothing else.
+#[derive(Debug)]
+pub struct Executable {
+    program: Program,
+    devices: Vec<Device>,
+    work: Workspace,
+    config: ExecConfig,
+}
+
+impl Executable {
+    /// Loads `module`, which must be verified, onto the places of `plan`.
+    ///
+    /// # Errors
+    /// A plan that does not fit the module; an operation, layout or type that the executor does
+    /// not carry out; more memory than `config` allows.
+    pub fn new(module: &Module, plan: &Plan, config: ExecConfig) -> Result<Self, ExecError> {
+        let program = build(module, plan, &config)?;
+        let bytes = program
+            .slabs
+            .iter()
+            .map(|s| s.bytes as u64)
+            .fold(program.arena as u64, u64::saturating_add)
+            .saturating_mul(program.devices() as u64);
+        if bytes > config.max_bytes {
+            return Err(ExecError::OverLimit {
+                bytes,
+                limit: config.max_bytes,
+            });
+        }
+        let mut devices = (0..program.devices())
+            .map(|_| Device::new(&program))
+            .collect::<Result<Vec<_>, _>>()?;
+        for device in &mut devices {
+            write_constants(&program, device);
+        }
+        let work = Workspace::new(&program)?;
+        Ok(Self {
+            program,
+            devices,
+            work,
+            config,
+        })
+    }
+
+    /// Replicas times partitions.
+    pub fn device_count(&self) -> usize {
+        self.devices.len()
+    }
+
+    /// The arrays that a run takes: `arg0`, ... in the order of the flattened parameters,
+    /// `dev0.arg0`, ... device by device where there are several.
+    pub fn inputs(&self) -> Vec<ArraySpec> {
+        self.specs(&self.program.inputs, "arg")
+    }
+
+    /// The arrays that a run gives: `out0`, ..., `dev0.out0`, ...
+    pub fn outputs(&self) -> Vec<ArraySpec> {
+        self.specs(&self.program.outputs, "out")
+    }
+
+    fn specs(&self, leaves: &[Leaf], what: &str) -> Vec<ArraySpec> {
+        let several = self.devices.len() > 1;
+        let spec = |device: usize, n: usize, leaf: Leaf| {
+            let info = self.program.info(leaf);
+            ArraySpec {
+                name: if several {
+                    format!("dev{device}.{what}{n}")
+                } else {
+                    format!("{what}{n}")
+                },
+                element_type: info.element_type,
+                dims: info.dims.to_vec(),
+            }
+        };
+        (0..self.devices.len())
+            .flat_map(|d| leaves.iter().enumerate().map(move |(n, &l)| spec(d, n, l)))
+            .collect()
+    }
+
+    /// Runs a module of one device on the arrays of its flattened parameters; returns the arrays
+    /// of its flattened result.
+    pub fn execute(&mut self, inputs: &[HostArray]) -> Result<Vec<HostArray>, ExecError> {
+        let outputs = self.execute_devices(&[inputs])?;
+        Ok(outputs.into_iter().next().unwrap_or_default())
+    }
+
+    /// Runs a module on several devices; one list of arrays for each, device
+    /// `replica * partitions + partition` at that place.
+    pub fn execute_devices(
+        &mut self,
+        inputs: &[&[HostArray]],
+    ) -> Result<Vec<Vec<HostArray>>, ExecError> {
+        self.check_inputs(inputs)?;
+        for (device, inputs) in self.devices.iter_mut().zip(inputs) {
+            device.rewind(&self.program);
+            if self.config.poison {
+                device.poison();
+                write_constants(&self.program, device);
+            }
+            for (&leaf, array) in self.program.inputs.iter().zip(*inputs) {
+                device.write(&self.program, leaf, &array.data);
+            }
+        }
+        self.run()?;
+        let read = |device: &Device| -> Vec<HostArray> {
+            let outputs = self.program.outputs.iter();
+            outputs.map(|&l| self.read_output(device, l)).collect()
+        };
+        Ok(self.devices.iter().map(read).collect())
+    }
+
+    fn run(&mut self) -> Result<(), ExecError> {
+        let limits = Limits {
+            max_steps: self.config.max_steps,
+            poison: self.config.poison,
+        };
+        run(&self.program, &mut self.devices, &mut self.work, limits)
+    }
+
+    fn read_output(&self, device: &Device, leaf: Leaf) -> HostArray {
+        let info = self.program.info(leaf);
+        let mut data = vec![0; info.map.dense_bytes()];
+        device.read(&self.program, leaf, &mut data);
+        HostArray {
+            element_type: info.element_type,
+            dims: info.dims.to_vec(),
+            data,
+        }
+    }
+
+    fn check_inputs(&self, inputs: &[&[HostArray]]) -> Result<(), ExecError> {
+        if inputs.len() != self.devices.len() {
+            return Err(ExecError::DeviceCount {
+                expected: self.devices.len(),
+                given: inputs.len(),
+            });
+        }
+        let several = inputs.len() > 1;
+        for (d, arrays) in inputs.iter().enumerate() {
+            if arrays.len() != self.program.inputs.len() {
+                return Err(ExecError::InputCount {
+                    expected: self.program.inputs.len(),
+                    given: arrays.len(),
+                    device: if several {
+                        format!(" on device {d}")
+                    } else {
+                        String::new()
+                    },
+                });
+            }
+            for (n, (array, &leaf)) in arrays.iter().zip(&self.program.inputs).enumerate() {
+                let info = self.program.info(leaf);
+                let fits = array.element_type == info.element_type
+                    && *array.dims == *info.dims
+                    && array.data.len() == info.map.dense_bytes();
+                if !fits {
+                    return Err(ExecError::InputType {
+                        name: if several {
+                            format!("dev{d}.arg{n}")
+                        } else {
+                            format!("arg{n}")
+                        },
+                        expected: type_name(info.element_type, &info.dims),
+                        given: array.type_name(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_constants(program: &Program, device: &mut Device) {
+    for constant in &program.constants {
+        device.write(program, constant.leaf, &constant.data);
+    }
+}

@@ -1,0 +1,391 @@
+//! The loop over steps.
+
+use crate::exec::error::ExecError;
+use crate::exec::kernels::{ArrayMut, ArrayRef};
+use crate::exec::poison;
+use crate::exec::program::{Body, Leaf, Op, Program, Staged, Step, Switch};
+use crate::exec::recycle::Refs;
+use crate::exec::slab::Slab;
+use slabplan_ir::ElementType;
+
+/// The memory and the position of one device.
+#[derive(Debug)]
+pub(crate) struct Device {
+    slabs: Vec<Slab>,
+    /// The next step.
+    next: u32,
+    /// Where calls return to. Has room for the deepest chain of calls.
+    returns: Vec<u32>,
+    /// The last predicate tested.
+    flag: bool,
+    /// Steps taken.
+    steps: u64,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Running,
+    /// At the collective with this number.
+    Waiting(u32),
+    Finished,
+}
+
+/// Memory that all devices use in turn.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    /// Dense forms of the arrays of the current operation.
+    arena: Vec<u8>,
+    refs: Refs,
+    /// For the operations inside a fusion.
+    inner: Refs,
+}
+
+impl Workspace {
+    /// Room for every operation of `program`.
+    pub(crate) fn new(program: &Program) -> Result<Self, ExecError> {
+        let mut arena = Vec::new();
+        arena
+            .try_reserve_exact(program.arena)
+            .map_err(|_| ExecError::OutOfMemory {
+                bytes: program.arena as u64,
+            })?;
+        arena.resize(program.arena, 0);
+        Ok(Self {
+            arena,
+            refs: Refs::with_capacity(program.most_refs),
+            inner: Refs::with_capacity(program.most_refs),
+        })
+    }
+}
+
+impl Device {
+    /// A device with its slabs allocated.
+    pub(crate) fn new(program: &Program) -> Result<Self, ExecError> {
+        let slabs = program
+            .slabs
+            .iter()
+            .map(|s| Slab::new(s.bytes, s.alignment))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            slabs,
+            next: program.entry,
+            returns: Vec::with_capacity(program.call_depth),
+            flag: false,
+            steps: 0,
+            state: State::Running,
+        })
+    }
+
+    /// Back to the start of the program.
+    pub(crate) fn rewind(&mut self, program: &Program) {
+        self.next = program.entry;
+        self.returns.clear();
+        self.steps = 0;
+        self.state = State::Running;
+    }
+
+    /// Fills every byte with the poison pattern.
+    pub(crate) fn poison(&mut self) {
+        for slab in &mut self.slabs {
+            poison::fill(slab.bytes_mut(), 0);
+        }
+    }
+
+    /// Writes a dense array to its place.
+    pub(crate) fn write(&mut self, program: &Program, leaf: Leaf, dense: &[u8]) {
+        let range = program.bytes_of(leaf);
+        let bytes = &mut self.slabs[leaf.slab as usize].bytes_mut()[range];
+        program.info(leaf).map.pack(dense, bytes);
+    }
+
+    /// Reads the dense array at a place.
+    pub(crate) fn read(&self, program: &Program, leaf: Leaf, dense: &mut [u8]) {
+        program.info(leaf).map.unpack(self.bytes(program, leaf), dense);
+    }
+
+    fn bytes(&self, program: &Program, leaf: Leaf) -> &[u8] {
+        &self.slabs[leaf.slab as usize].bytes()[program.bytes_of(leaf)]
+    }
+
+    /// The first bytes of a scalar.
+    fn scalar<const N: usize>(&self, program: &Program, leaf: Leaf) -> [u8; N] {
+        let mut dense = [0; 16];
+        let bytes = program.info(leaf).map.dense_bytes().min(16);
+        self.read(program, leaf, &mut dense[..bytes]);
+        std::array::from_fn(|i| dense[i])
+    }
+}
+
+/// What bounds a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) max_steps: Option<u64>,
+    /// Whether padding is poisoned when an array is written.
+    pub(crate) poison: bool,
+}
+
+/// Runs all devices to the end of the program. Allocates nothing.
+///
+/// Devices run one after another, each until it meets a collective; a collective is carried out
+/// once all devices of its group wait there.
+pub(crate) fn run(
+    program: &Program,
+    devices: &mut [Device],
+    work: &mut Workspace,
+    limits: Limits,
+) -> Result<(), ExecError> {
+    loop {
+        for number in 0..devices.len() {
+            if devices[number].state == State::Running {
+                run_device(program, &mut devices[number], number, work, limits)?;
+            }
+        }
+        if devices.iter().all(|d| d.state == State::Finished) {
+            return Ok(());
+        }
+        if !meet(program, devices, work, limits)? {
+            return Err(deadlock(program, devices));
+        }
+    }
+}
+
+/// Runs one device until it waits or ends.
+fn run_device(
+    program: &Program,
+    device: &mut Device,
+    number: usize,
+    work: &mut Workspace,
+    limits: Limits,
+) -> Result<(), ExecError> {
+    loop {
+        let at = device.next;
+        if limits.max_steps.is_some_and(|max| device.steps >= max) {
+            return Err(ExecError::TooManySteps {
+                steps: device.steps,
+                instr: program.name(at).to_owned(),
+            });
+        }
+        device.steps += 1;
+        device.next += 1;
+        match program.steps[at as usize] {
+            Step::Op(n) => run_op(program, &program.ops[n as usize], device, work, limits)?,
+            Step::Move(n) => move_all(program, &program.moves[n as usize].0, device, work, limits),
+            Step::Collective(n) => {
+                device.state = State::Waiting(n);
+                return Ok(());
+            }
+            Step::DeviceId(n) => {
+                let id = &program.device_ids[n as usize];
+                let value = if id.replica {
+                    number / program.partitions
+                } else {
+                    number % program.partitions
+                };
+                write_result(program, device, id.to, &(value as u32).to_le_bytes(), limits);
+            }
+            Step::Poison(n) => {
+                for r in &program.ended[n as usize] {
+                    let bytes = device.slabs[r.slab as usize].bytes_mut();
+                    poison::fill(&mut bytes[r.start..r.end], r.start);
+                }
+            }
+            Step::Test(n) => {
+                let [value] = device.scalar::<1>(program, program.leaves[n as usize]);
+                device.flag = value != 0;
+            }
+            Step::JumpUnless(to) if device.flag => debug_assert_ne!(to, at),
+            Step::JumpUnless(to) | Step::Jump(to) => device.next = to,
+            Step::Switch(n) => {
+                device.next = select_branch(program, &program.switches[n as usize], device);
+            }
+            Step::Call(to) => {
+                device.returns.push(device.next);
+                device.next = to;
+            }
+            Step::Return => match device.returns.pop() {
+                Some(to) => device.next = to,
+                None => {
+                    device.state = State::Finished;
+                    return Ok(());
+                }
+            },
+        }
+    }
+}
+
+/// The address of the branch to take: an index out of range takes the last.
+fn select_branch(program: &Program, switch: &Switch, device: &Device) -> u32 {
+    let last = switch.targets.len() - 1;
+    let branch = if program.info(switch.index).element_type == ElementType::Pred {
+        let [value] = device.scalar::<1>(program, switch.index);
+        usize::from(value == 0)
+    } else {
+        let value = i32::from_le_bytes(device.scalar(program, switch.index));
+        usize::try_from(value).unwrap_or(last)
+    };
+    switch.targets[branch.min(last)]
+}
+
+fn run_op(
+    program: &Program,
+    op: &Op,
+    device: &mut Device,
+    work: &mut Workspace,
+    limits: Limits,
+) -> Result<(), ExecError> {
+    for operand in &op.operands {
+        stage(program, operand, device, &mut work.arena);
+    }
+    let (staged, rest) = work.arena.split_at_mut(op.results_at);
+    let mut lists = work.refs.take();
+    lists.reads.extend(op.operands.iter().map(|operand| {
+        let info = program.info(operand.leaf);
+        let len = info.map.dense_bytes();
+        ArrayRef {
+            element_type: info.element_type,
+            dims: &info.dims,
+            data: match operand.stage {
+                Some(at) => &staged[at..at + len],
+                None => &device.bytes(program, operand.leaf)[..len],
+            },
+        }
+    }));
+    let mut rest = rest;
+    for &leaf in &op.results {
+        let info = program.info(leaf);
+        let len = info.map.dense_bytes();
+        let (mine, tail) = rest.split_at_mut(aligned(len));
+        rest = tail;
+        lists.writes.push(ArrayMut {
+            element_type: info.element_type,
+            dims: &info.dims,
+            data: &mut mine[..len],
+        });
+    }
+    let scratch = &mut rest[..op.scratch];
+    match &op.body {
+        Body::Kernel(kernel) => kernel.run(&lists.reads, &mut lists.writes, scratch)?,
+        Body::Fusion(fusion) => {
+            fusion.run(&lists.reads, &mut lists.writes, scratch, &mut work.inner)?;
+        }
+    }
+    work.refs.give_back(lists);
+    let mut at = op.results_at;
+    for &leaf in &op.results {
+        let len = program.info(leaf).map.dense_bytes();
+        write_result(program, device, leaf, &work.arena[at..at + len], limits);
+        at += aligned(len);
+    }
+    Ok(())
+}
+
+/// The bytes that a dense array of `len` bytes takes in the arena.
+pub(crate) fn aligned(len: usize) -> usize {
+    len.next_multiple_of(STAGE_ALIGN)
+}
+
+/// Alignment of dense arrays in the arena.
+pub(crate) const STAGE_ALIGN: usize = 64;
+
+fn stage(program: &Program, operand: &Staged, device: &Device, arena: &mut [u8]) {
+    if let Some(at) = operand.stage {
+        let len = program.info(operand.leaf).map.dense_bytes();
+        device.read(program, operand.leaf, &mut arena[at..at + len]);
+    }
+}
+
+/// Writes a result, and poison into its padding if asked for.
+fn write_result(
+    program: &Program,
+    device: &mut Device,
+    leaf: Leaf,
+    dense: &[u8],
+    limits: Limits,
+) {
+    if limits.poison {
+        let range = program.bytes_of(leaf);
+        let start = range.start;
+        poison::fill(
+            &mut device.slabs[leaf.slab as usize].bytes_mut()[range],
+            start,
+        );
+    }
+    device.write(program, leaf, dense);
+}
+
+/// Moves values: all are read before any is written.
+fn move_all(
+    program: &Program,
+    moves: &[(Staged, Leaf)],
+    device: &mut Device,
+    work: &mut Workspace,
+    limits: Limits,
+) {
+    for (from, _) in moves {
+        stage(program, from, device, &mut work.arena);
+    }
+    for (from, to) in moves {
+        let len = program.info(*to).map.dense_bytes();
+        let at = from.stage.unwrap_or(0);
+        write_result(program, device, *to, &work.arena[at..at + len], limits);
+    }
+}
+
+/// Carries out the collectives whose groups are complete. Returns whether there was one.
+fn meet(
+    program: &Program,
+    devices: &mut [Device],
+    work: &mut Workspace,
+    limits: Limits,
+) -> Result<bool, ExecError> {
+    let mut met = false;
+    for first in 0..devices.len() {
+        let State::Waiting(n) = devices[first].state else {
+            continue;
+        };
+        let collective = &program.collectives[n as usize];
+        let group = collective.groups.of(first);
+        if group
+            .iter()
+            .any(|&d| devices[d].state != State::Waiting(n))
+        {
+            continue;
+        }
+        for (member, &d) in group.iter().enumerate() {
+            for (k, &leaf) in collective.operands.iter().enumerate() {
+                let range = collective.operand_range(member, k);
+                devices[d].read(program, leaf, &mut work.arena[range]);
+            }
+        }
+        for (member, &d) in group.iter().enumerate() {
+            for (k, &leaf) in collective.results.iter().enumerate() {
+                collective.run(member, k, &mut work.arena, &mut work.inner)?;
+                let at = collective.results_at();
+                let len = program.info(leaf).map.dense_bytes();
+                let result = &work.arena[at..at + len];
+                write_result(program, &mut devices[d], leaf, result, limits);
+            }
+            devices[d].state = State::Running;
+        }
+        met = true;
+    }
+    Ok(met)
+}
+
+fn deadlock(program: &Program, devices: &[Device]) -> ExecError {
+    let waiting: Vec<String> = devices
+        .iter()
+        .enumerate()
+        .map(|(n, d)| match d.state {
+            State::Finished => format!("device {n} has ended"),
+            _ => format!(
+                "device {n} waits at %{}",
+                program.name(d.next.saturating_sub(1))
+            ),
+        })
+        .collect();
+    ExecError::Deadlock {
+        waiting: waiting.join(", "),
+    }
+}

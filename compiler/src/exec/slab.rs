@@ -1,0 +1,65 @@
+//! The one allocation of a memory space.
+
+use crate::exec::ExecError;
+
+/// Bytes of one memory space, allocated once, aligned as the space asks.
+///
+/// A vector with room to spare and a window that starts at the right address: aligned without
+/// `unsafe`, at the price of at most one alignment of unused bytes.
+#[derive(Debug)]
+pub struct Slab {
+    bytes: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+impl Slab {
+    /// `len` zeroed bytes whose address is a multiple of `alignment` (a power of two).
+    ///
+    /// # Errors
+    /// [`ExecError::OutOfMemory`] if the machine does not give that many.
+    pub fn new(len: usize, alignment: usize) -> Result<Self, ExecError> {
+        let out_of_memory = || ExecError::OutOfMemory { bytes: len as u64 };
+        let room = len.checked_add(alignment - 1).ok_or_else(out_of_memory)?;
+        let mut bytes = Vec::new();
+        bytes
+            .try_reserve_exact(room)
+            .map_err(|_| out_of_memory())?;
+        bytes.resize(room, 0);
+        let start = bytes.as_ptr().align_offset(alignment);
+        Ok(Self { bytes, start, len })
+    }
+
+    /// All bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[self.start..self.start + self.len]
+    }
+
+    /// All bytes, to write to.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.start..self.start + self.len]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_at_a_multiple_of_the_alignment() {
+        for alignment in [1, 4, 512, 16384] {
+            let mut slab = Slab::new(100, alignment).unwrap();
+            assert_eq!(slab.bytes().as_ptr() as usize % alignment, 0);
+            assert_eq!(slab.bytes_mut().len(), 100);
+        }
+    }
+
+    #[test]
+    fn refuses_what_no_machine_has() {
+        assert!(matches!(
+            Slab::new(usize::MAX / 2, 4096),
+            Err(ExecError::OutOfMemory { .. })
+        ));
+        assert!(Slab::new(usize::MAX, 4096).is_err());
+    }
+}
