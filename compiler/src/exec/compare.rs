@@ -87,13 +87,19 @@ pub fn compare(
     }
 }
 
-/// The elements as complex numbers.
+/// The elements as (re, im).
 fn numbers(array: &HostArray) -> Vec<[f64; 2]> {
-    let mut wide = vec![0; array.len() * 16];
-    kernels::convert(array.element_type, ElementType::C128, &array.data, &mut wide);
+    let complex = array.element_type.is_complex();
+    let (to, width) = match complex {
+        true => (ElementType::C128, 16),
+        false => (ElementType::F64, 8),
+    };
+    let mut wide = vec![0; array.len() * width];
+    let converted = kernels::convert(array.element_type, to, &array.data, &mut wide);
+    debug_assert!(converted, "every type converts to f64 or c128");
     let number = |bytes: &[u8]| f64::from_le_bytes(std::array::from_fn(|i| bytes[i]));
-    wide.chunks_exact(16)
-        .map(|c| [number(&c[..8]), number(&c[8..])])
+    wide.chunks_exact(width)
+        .map(|c| [number(c), if complex { number(&c[8..]) } else { 0.0 }])
         .collect()
 }
 

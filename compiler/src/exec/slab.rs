@@ -7,7 +7,7 @@ use crate::exec::ExecError;
 /// A vector with room to spare and a window that starts at the right address: aligned without
 /// `unsafe`, at the price of at most one alignment of unused bytes.
 #[derive(Debug)]
-pub struct Slab {
+pub(crate) struct Slab {
     bytes: Vec<u8>,
     start: usize,
     len: usize,
@@ -18,7 +18,7 @@ impl Slab {
     ///
     /// # Errors
     /// [`ExecError::OutOfMemory`] if the machine does not give that many.
-    pub fn new(len: usize, alignment: usize) -> Result<Self, ExecError> {
+    pub(crate) fn new(len: usize, alignment: usize) -> Result<Self, ExecError> {
         let out_of_memory = || ExecError::OutOfMemory { bytes: len as u64 };
         let room = len.checked_add(alignment - 1).ok_or_else(out_of_memory)?;
         let mut bytes = Vec::new();
@@ -31,12 +31,12 @@ impl Slab {
     }
 
     /// All bytes.
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[self.start..self.start + self.len]
     }
 
     /// All bytes, to write to.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes[self.start..self.start + self.len]
     }
 }

@@ -10,14 +10,14 @@ use slabplan_ir::module::Module;
 use slabplan_ir::plan::Plan;
 
 /// One exported program.
-pub struct Case {
-    pub name: String,
+pub(crate) struct Case {
+    pub(crate) name: String,
     dir: PathBuf,
     tolerance: Tolerance,
 }
 
 /// The project's fixtures, and the cases of `../shared/run` where they are present.
-pub fn all_cases() -> Vec<Case> {
+pub(crate) fn all_cases() -> Vec<Case> {
     let root = root();
     let mut cases = Vec::new();
     for dir in [root.join("fixtures/models"), root.join("../shared/run")] {
@@ -43,7 +43,7 @@ fn root() -> PathBuf {
 
 impl Case {
     /// A case of `fixtures/models`.
-    pub fn fixture(name: &str) -> Self {
+    pub(crate) fn fixture(name: &str) -> Self {
         Self::new(root().join("fixtures/models").join(name))
     }
 
@@ -61,7 +61,7 @@ impl Case {
     }
 
     /// The module of a stage, gzipped or not.
-    pub fn module(&self, stage: &str) -> Option<Module> {
+    pub(crate) fn module(&self, stage: &str) -> Option<Module> {
         let plain = self.dir.join(stage);
         let text = if plain.exists() {
             std::fs::read_to_string(plain).unwrap()
@@ -76,12 +76,12 @@ impl Case {
     }
 
     /// The inputs.
-    pub fn inputs(&self, executable: &Executable) -> Vec<HostArray> {
+    pub(crate) fn inputs(&self, executable: &Executable) -> Vec<HostArray> {
         read_arrays(&self.dir.join("inputs.safetensors"), &executable.inputs()).unwrap()
     }
 
     /// Runs `module` and compares its outputs with the expected ones.
-    pub fn run(&self, module: &Module, plan: &Plan, config: ExecConfig) -> Result<(), String> {
+    pub(crate) fn run(&self, module: &Module, plan: &Plan, config: ExecConfig) -> Result<(), String> {
         let mut executable = Executable::new(module, plan, config).map_err(|e| e.to_string())?;
         let inputs = self.inputs(&executable);
         let devices = executable.device_count();
@@ -99,7 +99,7 @@ impl Case {
     }
 
     /// Compares outputs with the expected ones.
-    pub fn compare(&self, executable: &Executable, outputs: &[HostArray]) -> Result<(), String> {
+    pub(crate) fn compare(&self, executable: &Executable, outputs: &[HostArray]) -> Result<(), String> {
         let specs = executable.outputs();
         let expected = read_arrays(&self.dir.join("expected.safetensors"), &specs)
             .map_err(|e| e.to_string())?;

@@ -36,6 +36,13 @@ impl ArraySpec {
             .try_fold(self.element_type.byte_width(), |n, &d| n.checked_mul(d))
     }
 
+    /// Whether `dims` are those of the file form. numpy's `ascontiguousarray` makes a scalar an
+    /// array of one element, so that is one too.
+    fn fits(&self, dims: &[u64]) -> bool {
+        let expected = self.file_dims();
+        dims == expected || (self.dims.is_empty() && dims == [&[1], &expected[..]].concat())
+    }
+
     /// Dimensions in a file.
     fn file_dims(&self) -> Vec<u64> {
         let mut dims = self.dims.clone();
