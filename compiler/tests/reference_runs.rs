@@ -2,8 +2,8 @@
 
 mod cases;
 
-use cases::{Case, all_cases};
-use slabplan::exec::{ExecConfig, reference_plan};
+use cases::{Case, all_cases, refused};
+use slabplan::exec::{ExecConfig, Executable, reference_plan};
 
 fn run_all(stage: &str) {
     let mut failures = Vec::new();
@@ -16,12 +16,21 @@ fn run_all(stage: &str) {
         let result = reference_plan(&module)
             .map_err(|e| e.to_string())
             .and_then(|plan| case.run(&module, &plan, ExecConfig::default()));
-        if let Err(problem) = result {
-            failures.push(format!("{} {stage}: {problem}", case.name));
-        }
+        let problem = match (result, refused(&case.name, stage)) {
+            (Ok(_), None) => continue,
+            (Ok(_), Some(_)) => "ran, but must be refused".to_owned(),
+            (Err(said), Some(expected)) if said.contains(expected) => continue,
+            (Err(said), _) => said,
+        };
+        failures.push(format!("{} {stage}: {problem}", case.name));
     }
     assert!(ran > 0, "no case has {stage}");
-    assert!(failures.is_empty(), "{} of {ran} failed:\n{}", failures.len(), failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {ran} failed:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
 }
 
 #[test]
@@ -44,14 +53,13 @@ fn cpu_unoptimised() {
     run_all("cpu.before.hlo");
 }
 
-/// Each program read its inputs: with another input it must not give the expected outputs.
+/// The comparison can fail: with other inputs a program must not give the expected outputs.
 #[test]
 fn outputs_depend_on_inputs() {
     let case = Case::fixture("nested_while");
     let module = case.module("tpu.after.hlo").unwrap();
     let plan = reference_plan(&module).unwrap();
-    let mut executable =
-        slabplan::exec::Executable::new(&module, &plan, ExecConfig::default()).unwrap();
+    let mut executable = Executable::new(&module, &plan, ExecConfig::default()).unwrap();
     let mut inputs = case.inputs(&executable);
     for array in &mut inputs {
         array.data.fill(0);

@@ -15,11 +15,11 @@ use crate::exec::fusion::Fusion;
 use crate::exec::kernels::Kernel;
 use crate::exec::order::{ProgramOrder, Visit, callees};
 use crate::exec::places::Places;
-use crate::exec::run::STAGE_ALIGN;
 use crate::exec::program::{
-    ArrayInfo, Body, ByteRange, ConstantData, DeviceId, Leaf, Moves, Op, Program, SlabInfo,
-    Staged, Step, Switch,
+    ArrayInfo, Body, ByteRange, ConstantData, DeviceId, Leaf, Moves, Op, Program, SlabInfo, Staged,
+    Step, Switch,
 };
+use crate::exec::run::STAGE_ALIGN;
 use crate::exec::tiled::TiledMap;
 use crate::exec::{AsyncMode, ExecConfig, ExecError, poison};
 
@@ -228,10 +228,9 @@ impl Builder<'_> {
             | O::SendDone
             | O::Recv
             | O::RecvDone
-            | O::RaggedAllToAll => Err(self.unsupported(
-                id,
-                &format!("the executor does not carry out {}", i.opcode),
-            )),
+            | O::RaggedAllToAll => {
+                Err(self.unsupported(id, &format!("the executor does not carry out {}", i.opcode)))
+            }
             _ => {
                 let kernel = Kernel::prepare(self.module, id)?;
                 self.op(id, Body::Kernel(kernel))

@@ -113,7 +113,9 @@ impl Collective {
             _ => true,
         });
         if !fits || !divides {
-            return Err(error("operand and result shapes do not fit the device groups"));
+            return Err(error(
+                "operand and result shapes do not fit the device groups",
+            ));
         }
         if matches!(kind, Kind::AllToAllTuple) && operands.len() != n {
             return Err(error("it needs one operand for each device of a group"));
@@ -307,11 +309,7 @@ fn kind(
     })
 }
 
-fn reducer(
-    module: &Module,
-    instr: InstrId,
-    operands: &[&ArrayInfo],
-) -> Result<Reducer, ExecError> {
+fn reducer(module: &Module, instr: InstrId, operands: &[&ArrayInfo]) -> Result<Reducer, ExecError> {
     let error = |what: &str| ExecError::Unsupported {
         instr: module.name_of(instr).to_owned(),
         what: what.to_owned(),
@@ -326,7 +324,9 @@ fn reducer(
         .ok_or_else(|| error("its reduction is not one of two scalars"))?
         .element_type;
     if operands.iter().any(|o| o.element_type != element_type) {
-        return Err(error("its reduction has another element type than its operands"));
+        return Err(error(
+            "its reduction has another element type than its operands",
+        ));
     }
     Ok(Reducer {
         computation: Fusion::of_computation(module, comp)?,

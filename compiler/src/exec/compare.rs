@@ -90,9 +90,10 @@ pub fn compare(
 /// The elements as (re, im).
 fn numbers(array: &HostArray) -> Vec<[f64; 2]> {
     let complex = array.element_type.is_complex();
-    let (to, width) = match complex {
-        true => (ElementType::C128, 16),
-        false => (ElementType::F64, 8),
+    let (to, width) = if complex {
+        (ElementType::C128, 16)
+    } else {
+        (ElementType::F64, 8)
     };
     let mut wide = vec![0; array.len() * width];
     let converted = kernels::convert(array.element_type, to, &array.data, &mut wide);
@@ -148,9 +149,12 @@ impl fmt::Display for Comparison {
 
 impl fmt::Display for WorstElement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let number = |[re, im]: [f64; 2]| match self.is_complex {
-            true => format!("({re}, {im})"),
-            false => re.to_string(),
+        let number = |[re, im]: [f64; 2]| {
+            if self.is_complex {
+                format!("({re}, {im})")
+            } else {
+                re.to_string()
+            }
         };
         write!(
             f,
@@ -180,7 +184,12 @@ mod tests {
     #[test]
     fn tolerance_is_relative_to_the_expected_number() {
         // |110 - 100| > 1.001, |99.5 - 100| <= 1.001
-        let c = compare("out0", &f32s(&[110.0, 99.5]), &f32s(&[100.0, 100.0]), TOLERANCE);
+        let c = compare(
+            "out0",
+            &f32s(&[110.0, 99.5]),
+            &f32s(&[100.0, 100.0]),
+            TOLERANCE,
+        );
         assert_eq!((c.elements, c.different), (2, 1));
         let worst = c.worst.as_ref().unwrap();
         assert_eq!(worst.index, [0]);

@@ -18,8 +18,8 @@ pub(crate) fn dense_literal(module: &Module, id: InstrId) -> Result<Vec<Box<[u8]
         return Err(error("the constant has no literal".to_owned()));
     };
     let text = module.str(text);
-    let literal = literal::decode(&module.shapes, instr.shape, text)
-        .map_err(|e| error(e.message))?;
+    let literal =
+        literal::decode(&module.shapes, instr.shape, text).map_err(|e| error(e.message))?;
     literal
         .arrays
         .into_iter()

@@ -92,10 +92,7 @@ fn mode(module: &Module, instr: InstrId) -> Mode {
     let i = &module.instrs[instr];
     let channel = i.int(AttrName::ChannelId).is_some();
     match i.opcode {
-        O::AllToAll
-        | O::CollectivePermute
-        | O::CollectivePermuteStart
-        | O::CollectiveBroadcast => {
+        O::AllToAll | O::CollectivePermute | O::CollectivePermuteStart | O::CollectiveBroadcast => {
             if channel {
                 Mode::Partition
             } else {
@@ -109,11 +106,7 @@ fn mode(module: &Module, instr: InstrId) -> Mode {
 }
 
 /// The groups as written; one of all numbers where none are.
-fn listed(
-    module: &Module,
-    instr: InstrId,
-    numbers: usize,
-) -> Result<Vec<Vec<usize>>, ExecError> {
+fn listed(module: &Module, instr: InstrId, numbers: usize) -> Result<Vec<Vec<usize>>, ExecError> {
     let error = |what: &str| ExecError::Unsupported {
         instr: module.name_of(instr).to_owned(),
         what: what.to_owned(),
@@ -128,7 +121,9 @@ fn listed(
         }) => iota(dims, reshape, transpose, numbers)
             .ok_or_else(|| error("its groups do not fit the number of devices"))?,
         Some(ReplicaGroups::Raw(_)) => {
-            return Err(error("the executor does not support this form of replica_groups"));
+            return Err(error(
+                "the executor does not support this form of replica_groups",
+            ));
         }
     };
     if groups.iter().all(Vec::is_empty) {
@@ -198,7 +193,9 @@ fn cover(
     let mut of_device = vec![None; devices];
     for (n, group) in groups.iter().enumerate() {
         if group.len() != groups[0].len() {
-            return Err(error("the executor does not support groups of different sizes"));
+            return Err(error(
+                "the executor does not support groups of different sizes",
+            ));
         }
         for &d in group {
             if of_device[d].replace(n).is_some() {

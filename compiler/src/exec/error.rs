@@ -15,7 +15,9 @@ pub enum ExecError {
         bytes: u64,
     },
     /// The slabs would be larger than the configuration allows.
-    #[error("the slabs need {bytes} bytes, more than the limit of {limit}; raise the limit, or run a smaller module")]
+    #[error(
+        "the slabs need {bytes} bytes, more than the limit of {limit}; raise the limit, or run a smaller module"
+    )]
     OverLimit {
         /// What the plan needs on all devices.
         bytes: u64,
@@ -102,7 +104,9 @@ pub enum ExecError {
         given: usize,
     },
     /// The run took more steps than the configuration allows.
-    #[error("stopped after {steps} steps (at %{instr}): raise the limit if the program is meant to run that long")]
+    #[error(
+        "stopped after {steps} steps (at %{instr}): raise the limit if the program is meant to run that long"
+    )]
     TooManySteps {
         /// The limit.
         steps: u64,

@@ -21,7 +21,10 @@ pub(crate) fn forwards(
     let mut out = vec![None; parts];
     // Parts `to..` of this instruction are the parts of `from` below `index`.
     let mut link = |to: usize, from: InstrId, index: &[u32]| {
-        let Some(first) = module.shapes.node_of_index(module.instrs[from].shape, index) else {
+        let Some(first) = module
+            .shapes
+            .node_of_index(module.instrs[from].shape, index)
+        else {
             return;
         };
         let shape = positions.shape(positions.node(from, first));

@@ -282,9 +282,9 @@ impl Inliner<'_> {
                 }
                 Opcode::Fusion | Opcode::Call => {
                     let callee = instr.called_computations().next();
-                    let callee = callee.filter(|_| depth < MAX_DEPTH).ok_or_else(|| {
-                        unsupported(module, id, "fusions nested this deep")
-                    })?;
+                    let callee = callee
+                        .filter(|_| depth < MAX_DEPTH)
+                        .ok_or_else(|| unsupported(module, id, "fusions nested this deep"))?;
                     let arguments: Vec<Value> = instr
                         .operands
                         .iter()

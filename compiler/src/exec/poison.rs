@@ -110,7 +110,12 @@ mod tests {
         assert_eq!(word, 0x7FA5_7FA5);
         assert!(f32::from_bits(word).is_nan());
         assert_eq!(word & 0x0040_0000, 0, "the quiet bit");
-        assert_eq!(bytes, [0, 0x7F, 0xA5, 0x7F, 0xA5, 0x7F, 0xA5, 0x7F, 0xA5, 0x7F, 0xA5]);
+        assert_eq!(
+            bytes,
+            [
+                0, 0x7F, 0xA5, 0x7F, 0xA5, 0x7F, 0xA5, 0x7F, 0xA5, 0x7F, 0xA5
+            ]
+        );
     }
 
     #[test]

@@ -6,7 +6,9 @@
 use slabplan_ir::entity::{InstrId, PrimaryMap};
 use slabplan_ir::module::Module;
 use slabplan_ir::padding::shape_bytes;
-use slabplan_ir::plan::{Accounting, BufferKind, Plan, PlanBuffer, PlanSpace, PlanValue, PlanStats};
+use slabplan_ir::plan::{
+    Accounting, BufferKind, Plan, PlanBuffer, PlanSpace, PlanStats, PlanValue,
+};
 use slabplan_ir::shape::{Shape, ShapeIndex};
 use slabplan_ir::units::{Alignment, Bytes, Offset};
 use slabplan_ir::{Opcode, Positions};
@@ -122,9 +124,7 @@ impl Builder<'_> {
                 index: self.positions.index(self.module, pos),
             });
         }
-        let shape = self
-            .positions
-            .shape(self.positions.node(first, node));
+        let shape = self.positions.shape(self.positions.node(first, node));
         let number = match self.module.shapes.get(shape) {
             Shape::Array(a) => a.memory_space(),
             _ => 0,
@@ -161,22 +161,20 @@ impl Builder<'_> {
     }
 
     fn space(&mut self, number: u32) -> &mut PlanSpace {
-        let at = match self.spaces.iter().position(|s| s.space == number) {
-            Some(at) => at,
-            None => {
-                self.spaces.push(PlanSpace {
-                    space: number,
-                    name: format!("S({number})"),
-                    capacity: Bytes::ZERO,
-                    alignment: Alignment::new(ALIGNMENT).unwrap_or(Alignment::ONE),
-                    slab: Bytes::ZERO,
-                    lower_bound: Bytes::ZERO,
-                    optimal: false,
-                    stats: PlanStats::default(),
-                });
-                self.spaces.len() - 1
-            }
-        };
+        let found = self.spaces.iter().position(|s| s.space == number);
+        let at = found.unwrap_or(self.spaces.len());
+        if found.is_none() {
+            self.spaces.push(PlanSpace {
+                space: number,
+                name: format!("S({number})"),
+                capacity: Bytes::ZERO,
+                alignment: Alignment::new(ALIGNMENT).unwrap_or(Alignment::ONE),
+                slab: Bytes::ZERO,
+                lower_bound: Bytes::ZERO,
+                optimal: false,
+                stats: PlanStats::default(),
+            });
+        }
         &mut self.spaces[at]
     }
 }

@@ -101,7 +101,10 @@ impl Device {
 
     /// Reads the dense array at a place.
     pub(crate) fn read(&self, program: &Program, leaf: Leaf, dense: &mut [u8]) {
-        program.info(leaf).map.unpack(self.bytes(program, leaf), dense);
+        program
+            .info(leaf)
+            .map
+            .unpack(self.bytes(program, leaf), dense);
     }
 
     fn bytes(&self, program: &Program, leaf: Leaf) -> &[u8] {
@@ -136,9 +139,9 @@ pub(crate) fn run(
     limits: Limits,
 ) -> Result<(), ExecError> {
     loop {
-        for number in 0..devices.len() {
-            if devices[number].state == State::Running {
-                run_device(program, &mut devices[number], number, work, limits)?;
+        for (number, device) in devices.iter_mut().enumerate() {
+            if device.state == State::Running {
+                run_device(program, device, number, work, limits)?;
             }
         }
         if devices.iter().all(|d| d.state == State::Finished) {
@@ -182,7 +185,13 @@ fn run_device(
                 } else {
                     number % program.partitions
                 };
-                write_result(program, device, id.to, &(value as u32).to_le_bytes(), limits);
+                write_result(
+                    program,
+                    device,
+                    id.to,
+                    &(value as u32).to_le_bytes(),
+                    limits,
+                );
             }
             Step::Poison(n) => {
                 for r in &program.ended[n as usize] {
@@ -194,8 +203,12 @@ fn run_device(
                 let [value] = device.scalar::<1>(program, program.leaves[n as usize]);
                 device.flag = value != 0;
             }
-            Step::JumpUnless(to) if device.flag => debug_assert_ne!(to, at),
-            Step::JumpUnless(to) | Step::Jump(to) => device.next = to,
+            Step::JumpUnless(to) => {
+                if !device.flag {
+                    device.next = to;
+                }
+            }
+            Step::Jump(to) => device.next = to,
             Step::Switch(n) => {
                 device.next = select_branch(program, &program.switches[n as usize], device);
             }
@@ -203,13 +216,13 @@ fn run_device(
                 device.returns.push(device.next);
                 device.next = to;
             }
-            Step::Return => match device.returns.pop() {
-                Some(to) => device.next = to,
-                None => {
+            Step::Return => {
+                let Some(to) = device.returns.pop() else {
                     device.state = State::Finished;
                     return Ok(());
-                }
-            },
+                };
+                device.next = to;
+            }
         }
     }
 }
@@ -296,13 +309,7 @@ fn stage(program: &Program, operand: &Staged, device: &Device, arena: &mut [u8])
 }
 
 /// Writes a result, and poison into its padding if asked for.
-fn write_result(
-    program: &Program,
-    device: &mut Device,
-    leaf: Leaf,
-    dense: &[u8],
-    limits: Limits,
-) {
+fn write_result(program: &Program, device: &mut Device, leaf: Leaf, dense: &[u8], limits: Limits) {
     if limits.poison {
         let range = program.bytes_of(leaf);
         let start = range.start;
@@ -346,10 +353,7 @@ fn meet(
         };
         let collective = &program.collectives[n as usize];
         let group = collective.groups.of(first);
-        if group
-            .iter()
-            .any(|&d| devices[d].state != State::Waiting(n))
-        {
+        if group.iter().any(|&d| devices[d].state != State::Waiting(n)) {
             continue;
         }
         for (member, &d) in group.iter().enumerate() {

@@ -22,9 +22,7 @@ impl Slab {
         let out_of_memory = || ExecError::OutOfMemory { bytes: len as u64 };
         let room = len.checked_add(alignment - 1).ok_or_else(out_of_memory)?;
         let mut bytes = Vec::new();
-        bytes
-            .try_reserve_exact(room)
-            .map_err(|_| out_of_memory())?;
+        bytes.try_reserve_exact(room).map_err(|_| out_of_memory())?;
         bytes.resize(room, 0);
         let start = bytes.as_ptr().align_offset(alignment);
         Ok(Self { bytes, start, len })

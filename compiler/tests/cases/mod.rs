@@ -37,6 +37,18 @@ pub(crate) fn all_cases() -> Vec<Case> {
     cases
 }
 
+/// Modules that can't be run, with a part of the message that says why.
+pub(crate) fn refused(case: &str, stage: &str) -> Option<&'static str> {
+    match (case, stage) {
+        ("conv_net_grad", "tpu.after.hlo") => Some("its value was left out of the text"),
+        // Before partitioning: the text has the shapes of all devices together.
+        ("data_parallel_psum" | "ring_of_four", "tpu.before.hlo" | "cpu.before.hlo") => {
+            Some("shard_map")
+        }
+        _ => None,
+    }
+}
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -81,25 +93,33 @@ impl Case {
     }
 
     /// Runs `module` and compares its outputs with the expected ones.
-    pub(crate) fn run(&self, module: &Module, plan: &Plan, config: ExecConfig) -> Result<(), String> {
+    pub(crate) fn run(
+        &self,
+        module: &Module,
+        plan: &Plan,
+        config: ExecConfig,
+    ) -> Result<Vec<HostArray>, String> {
         let mut executable = Executable::new(module, plan, config).map_err(|e| e.to_string())?;
         let inputs = self.inputs(&executable);
         let devices = executable.device_count();
         let per_device = inputs.len() / devices;
-        let lists: Vec<&[HostArray]> = if per_device == 0 {
-            vec![&[]; devices]
-        } else {
-            inputs.chunks(per_device).collect()
-        };
+        let lists: Vec<&[HostArray]> = (0..devices)
+            .map(|d| &inputs[d * per_device..(d + 1) * per_device])
+            .collect();
         let outputs = executable
             .execute_devices(&lists)
             .map_err(|e| e.to_string())?
             .concat();
-        self.compare(&executable, &outputs)
+        self.compare(&executable, &outputs)?;
+        Ok(outputs)
     }
 
     /// Compares outputs with the expected ones.
-    pub(crate) fn compare(&self, executable: &Executable, outputs: &[HostArray]) -> Result<(), String> {
+    pub(crate) fn compare(
+        &self,
+        executable: &Executable,
+        outputs: &[HostArray],
+    ) -> Result<(), String> {
         let specs = executable.outputs();
         let expected = read_arrays(&self.dir.join("expected.safetensors"), &specs)
             .map_err(|e| e.to_string())?;

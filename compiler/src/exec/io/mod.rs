@@ -73,7 +73,9 @@ pub enum IoError {
         problem: String,
     },
     /// The file lacks arrays, or has others.
-    #[error("{path}: the module needs {expected} arrays, {names}; the file has {given}{difference}")]
+    #[error(
+        "{path}: the module needs {expected} arrays, {names}; the file has {given}{difference}"
+    )]
     Names {
         /// The file.
         path: PathBuf,
@@ -111,7 +113,8 @@ pub fn read_arrays(path: &Path, specs: &[ArraySpec]) -> Result<Vec<HostArray>, I
     };
     let mut magic = [0; 4];
     let mut start = std::fs::File::open(path).map_err(file)?;
-    let is_zip = std::io::Read::read_exact(&mut start, &mut magic).is_ok() && magic == *b"PK\x03\x04";
+    let is_zip =
+        std::io::Read::read_exact(&mut start, &mut magic).is_ok() && magic == *b"PK\x03\x04";
     drop(start);
     if is_zip {
         npz::read(path, specs)
@@ -159,10 +162,12 @@ fn check_names(path: &Path, specs: &[ArraySpec], present: &[&str]) -> Result<(),
     }
     let mut difference = String::new();
     if !missing.is_empty() {
-        difference += &format!("; missing: {}", list(missing));
+        difference += "; missing: ";
+        difference += &list(missing);
     }
     if !extra.is_empty() {
-        difference += &format!("; not expected: {}", list(extra));
+        difference += "; not expected: ";
+        difference += &list(extra);
     }
     Err(IoError::Names {
         path: path.to_owned(),

@@ -61,12 +61,13 @@ fn check_type(path: &Path, spec: &ArraySpec, header: &NpyHeader) -> Result<(), I
     Err(IoError::Type {
         path: path.to_owned(),
         name: spec.name.clone(),
-        expected: format!("{} ({} {:?}, C order)", spec.type_name(), types[0], spec.dims),
-        given: format!(
-            "{descr} {:?}, {:?} order",
-            header.shape(),
-            header.order()
+        expected: format!(
+            "{} ({} {:?}, C order)",
+            spec.type_name(),
+            types[0],
+            spec.dims
         ),
+        given: format!("{descr} {:?}, {:?} order", header.shape(), header.order()),
     })
 }
 
@@ -76,7 +77,12 @@ pub(super) fn encode(arrays: &[(String, HostArray)]) -> Result<Vec<u8>, String> 
     let mut writer = NpzWriter::new(Cursor::new(&mut bytes));
     for (name, array) in arrays {
         let zip = writer.zip_writer();
-        zip.start_file(format!("{name}.npy"), Default::default())
+        #[allow(
+            clippy::default_trait_access,
+            reason = "zip's type is not ours to name"
+        )]
+        let options = Default::default();
+        zip.start_file(format!("{name}.npy"), options)
             .map_err(|e| e.to_string())?;
         zip.write_all(&header(array)).map_err(|e| e.to_string())?;
         zip.write_all(&array.data).map_err(|e| e.to_string())?;
@@ -89,11 +95,11 @@ pub(super) fn encode(arrays: &[(String, HostArray)]) -> Result<Vec<u8>, String> 
 /// Magic number, version 1.0, length, and the dictionary padded so that data begin at a multiple
 /// of 64 bytes: numpy's format.
 fn header(array: &HostArray) -> Vec<u8> {
-    let dims: String = array.dims.iter().map(|d| format!("{d}, ")).collect();
+    let dims: Vec<String> = array.dims.iter().map(|d| format!("{d},")).collect();
     let mut dict = format!(
         "{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
         types(array.element_type)[0],
-        dims.trim_end()
+        dims.join(" ")
     );
     const FIXED: usize = 10;
     let padded = (FIXED + dict.len() + 1).next_multiple_of(64);

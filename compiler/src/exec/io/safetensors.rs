@@ -89,11 +89,8 @@ fn dtypes(ty: ElementType) -> &'static [Dtype] {
         E::F8e8m0fnu => &[D::F8_E8M0, D::U8],
         E::S1 | E::S2 | E::S4 => &[D::I8],
         E::U1 | E::U2 | E::U4 => &[D::U8],
-        E::F8e4m3
-        | E::F8e4m3b11fnuz
-        | E::F8e4m3fnuz
-        | E::F8e5m2fnuz
-        | E::F8e3m4
-        | E::F4e2m1fn => &[D::U8],
+        E::F8e4m3 | E::F8e4m3b11fnuz | E::F8e4m3fnuz | E::F8e5m2fnuz | E::F8e3m4 | E::F4e2m1fn => {
+            &[D::U8]
+        }
     }
 }

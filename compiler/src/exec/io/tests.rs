@@ -10,9 +10,15 @@ fn sample() -> Vec<(String, HostArray)> {
         ("out0".to_owned(), array(ElementType::F32, &[2, 3], &f32s)),
         ("out1".to_owned(), array(ElementType::Pred, &[2], &[1, 0])),
         ("out2".to_owned(), array(ElementType::C64, &[3], &f32s)),
-        ("out3".to_owned(), array(ElementType::Bf16, &[], &[0x80, 0x3F])),
+        (
+            "out3".to_owned(),
+            array(ElementType::Bf16, &[], &[0x80, 0x3F]),
+        ),
         ("out4".to_owned(), array(ElementType::S4, &[2], &[1, 0xFF])),
-        ("out5".to_owned(), array(ElementType::F8e4m3fnuz, &[1], &[7])),
+        (
+            "out5".to_owned(),
+            array(ElementType::F8e4m3fnuz, &[1], &[7]),
+        ),
         ("out6".to_owned(), array(ElementType::U32, &[0, 4], &[])),
     ]
 }
@@ -69,7 +75,12 @@ fn refuses_files_that_are_no_arrays() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a");
     assert!(read_arrays(&path, &[]).is_err());
-    for content in [&b""[..], b"PK\x03\x04", b"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", b"hello, world"] {
+    for content in [
+        &b""[..],
+        b"PK\x03\x04",
+        b"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF",
+        b"hello, world",
+    ] {
         std::fs::write(&path, content).unwrap();
         assert!(read_arrays(&path, &[]).is_err(), "{content:?}");
     }

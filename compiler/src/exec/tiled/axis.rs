@@ -160,7 +160,7 @@ impl Digit {
 /// # Errors
 /// Tiles so large that the table of one dimension would be.
 pub(super) fn axes(array: &ArrayShape, tiles: &[Tile]) -> Result<SmallVec<[Axis; 4]>, LayoutError> {
-    let digits = tiles.iter().fold(untiled(array), |d, t| apply(d, t));
+    let digits = tiles.iter().fold(untiled(array), apply);
     let mut strides = vec![1u64; digits.len()];
     for i in (1..digits.len()).rev() {
         // A size that overflows was refused; with an extent of zero nothing is ever addressed.

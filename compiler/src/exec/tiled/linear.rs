@@ -26,9 +26,8 @@ pub(super) fn table(array: &ArrayShape) -> Result<Vec<u64>, SizeError> {
 /// [`physical_dims`] applies it to the dimensions, then count row-major.
 pub(super) fn place(array: &ArrayShape, index: &[u64]) -> Result<u64, SizeError> {
     let order = array.minor_to_major();
-    let physical = |values: &[u64]| -> Vec<u64> {
-        order.iter().rev().map(|&d| values[d as usize]).collect()
-    };
+    let physical =
+        |values: &[u64]| -> Vec<u64> { order.iter().rev().map(|&d| values[d as usize]).collect() };
     let mut dims = physical(&array.dims);
     let mut index = physical(index);
     for tile in array.layout.iter().flat_map(|l| &l.tiles) {

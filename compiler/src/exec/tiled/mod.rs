@@ -148,10 +148,7 @@ fn to_usize(n: u64) -> Result<usize, LayoutError> {
 }
 
 fn has_combine(layout: &Layout) -> bool {
-    layout
-        .tiles
-        .iter()
-        .any(|t| t.0.contains(&TileDim::Combine))
+    layout.tiles.iter().any(|t| t.0.contains(&TileDim::Combine))
 }
 
 fn storage(array: &ArrayShape, layout: &Layout) -> Result<Storage, LayoutError> {

@@ -33,8 +33,13 @@ fn array(ty: ElementType, dims: &[u64], minor_to_major: &[u32], tiles: &[&[u64]]
 fn check(shape: &ArrayShape) {
     let map = TiledMap::new(shape).unwrap();
     let width = shape.element_type.byte_width() as usize;
-    assert_eq!(map.padded_bytes() as u64, padded_bytes(shape).unwrap().get());
-    let dense: Vec<u8> = (0..map.dense_bytes()).map(|i| (i * 7 + i / 251) as u8).collect();
+    assert_eq!(
+        map.padded_bytes() as u64,
+        padded_bytes(shape).unwrap().get()
+    );
+    let dense: Vec<u8> = (0..map.dense_bytes())
+        .map(|i| (i * 7 + i / 251) as u8)
+        .collect();
     let mut padded = vec![0xEE; map.padded_bytes()];
     map.pack(&dense, &mut padded);
 
@@ -54,7 +59,12 @@ fn check(shape: &ArrayShape) {
 fn places_of_xlas_document() {
     let shape = array(ElementType::F32, &[3, 5], &[1, 0], &[&[2, 2]]);
     assert_eq!(place(&shape, &[2, 3]).unwrap(), 17);
-    let shape = array(ElementType::F32, &[8, 8], &[1, 0], &[&[2, 4], &[2, 1, 1, 1]]);
+    let shape = array(
+        ElementType::F32,
+        &[8, 8],
+        &[1, 0],
+        &[&[2, 4], &[2, 1, 1, 1]],
+    );
     assert_eq!(place(&shape, &[6, 5]).unwrap(), 51);
 }
 
@@ -68,7 +78,9 @@ fn bytes_of_a_small_tiled_array_by_hand() {
     map.pack(&dense, &mut padded);
     assert_eq!(
         padded,
-        [1, 2, 6, 7, 3, 4, 8, 9, 5, 0, 10, 0, 11, 12, 0, 0, 13, 14, 0, 0, 15, 0, 0, 0]
+        [
+            1, 2, 6, 7, 3, 4, 8, 9, 5, 0, 10, 0, 11, 12, 0, 0, 13, 14, 0, 0, 15, 0, 0, 0
+        ]
     );
 }
 
@@ -98,7 +110,12 @@ fn every_kind_of_layout_agrees_with_the_definition() {
         (E::F32, &[5], &[0], &[&[8, 128]]),
         (E::F32, &[16, 256], &[1, 0], &[&[8, 128]]),
         (E::F32, &[16, 128], &[1, 0], &[&[8, 128]]),
-        (E::F32, &[2, 7, 8, 11, 10], &[4, 3, 2, 1, 0], &[&[0, 0, 2, 0, 3]]),
+        (
+            E::F32,
+            &[2, 7, 8, 11, 10],
+            &[4, 3, 2, 1, 0],
+            &[&[0, 0, 2, 0, 3]],
+        ),
         (E::S32, &[4, 6], &[0, 1], &[&[0, 5]]),
         (E::F32, &[0, 6], &[0, 1], &[&[8, 128]]),
     ];
