@@ -5,6 +5,7 @@ use std::time::Instant;
 use slabplan_ir::check::{CheckReport, Violations};
 use slabplan_ir::{Module, Plan, Target};
 use slabplan_planner::Planned;
+use slabplan_planner::donation::{Donation, donations};
 
 use crate::config::CompileConfig;
 use crate::pass::{Pass, PassError, PassReport, Unit, run_passes};
@@ -41,6 +42,8 @@ pub struct Compiled {
     pub module: Module,
     /// The plan and what is known of it.
     pub planned: Planned,
+    /// What becomes of every argument the caller gives away.
+    pub donations: Vec<Donation>,
     /// What the checker proved; absent if it was turned off.
     pub check: Option<CheckReport>,
     /// How each pass went.
@@ -91,6 +94,7 @@ pub fn compile(
         ..stage_seconds(&reports)
     };
     Ok(Compiled {
+        donations: donations(&unit.module),
         module: unit.module,
         planned,
         check,

@@ -9,14 +9,14 @@
 //! let text = "HloModule m
 //! ENTRY e {
 //!   x = f32[100,100] parameter(0)
-//!   y = f32[100,100] negate(x)
+//!   y = f32[100,100] transpose(x), dimensions={1,0}
 //!   ROOT z = f32[100,100] exponential(y)
 //! }";
-//! let module = slabplan_ir::text::parse(text).unwrap();
+//! let module = slabplan_ir::text::parse(text).into_result().unwrap();
 //! let target = target::load("cpu").unwrap();
 //! let compiled = compile(module, &target, &CompileConfig::default()).unwrap();
-//! // The argument and one place for `y`, which `z` takes over.
-//! assert_eq!(compiled.plan.spaces[0].slab.get(), 2 * 40_000 + 2 * 0);
+//! // The argument, and one place that `y` leaves to `z`: 40,000 bytes each, aligned to 64.
+//! assert_eq!(compiled.plan().spaces[0].slab.get(), 80_000);
 //! ```
 
 pub mod cli;

@@ -5,7 +5,7 @@ use slabplan_ir::plan::{
     Accounting, BufferKind, Plan, PlanBuffer, PlanSpace, PlanStats, PlanValue,
 };
 use slabplan_ir::target::MemorySpace;
-use slabplan_ir::{Bytes, Module, Offset, PosId, Target};
+use slabplan_ir::{BufferId, Bytes, EntityId, Module, Offset, PosId, Target};
 
 use crate::analysis::{Analysis, analyse};
 use crate::buffers::Buffer;
@@ -23,6 +23,8 @@ pub struct Planned {
     pub plan: Plan,
     /// The analyses that it rests on.
     pub analysis: Analysis,
+    /// The plan's buffer of every class.
+    pub buffer_of: SecondaryMap<ClassId, BufferId>,
     /// Bytes in use over time, by memory space.
     pub demands: Vec<(u32, Demand)>,
 }
@@ -48,6 +50,7 @@ pub fn plan(module: &Module, target: &Target, config: &PlanConfig) -> Result<Pla
         )?);
         demands.push((space.id, demand));
     }
+    let (buffers, buffer_of) = plan_buffers(module, &analysis, &offsets)?;
     let plan = Plan {
         module: module.str(module.name).to_owned(),
         fingerprint: 0,
@@ -55,12 +58,13 @@ pub fn plan(module: &Module, target: &Target, config: &PlanConfig) -> Result<Pla
         accounting: config.accounting,
         schedule: "keep".to_owned(),
         spaces,
-        buffers: plan_buffers(module, &analysis, &offsets)?,
+        buffers,
         copies: Vec::new(),
     };
     Ok(Planned {
         plan,
         analysis,
+        buffer_of,
         demands,
     })
 }
@@ -143,12 +147,19 @@ fn plan_space(
     })
 }
 
+/// A plan's buffers, and which is that of each class.
+type PlacedBuffers = (
+    PrimaryMap<BufferId, PlanBuffer>,
+    SecondaryMap<ClassId, BufferId>,
+);
+
 /// Buffers by space and offset; positions that only forward are left out, as a plan allows.
 fn plan_buffers(
     module: &Module,
     analysis: &Analysis,
     offsets: &SecondaryMap<ClassId, u64>,
-) -> Result<PrimaryMap<slabplan_ir::BufferId, PlanBuffer>, PlanError> {
+) -> Result<PlacedBuffers, PlanError> {
+    let mut buffer_of = SecondaryMap::filled(offsets.len(), BufferId::from_index(0));
     let mut order: Vec<ClassId> = analysis.buffers.keys().collect();
     order.sort_by_key(|&c| (analysis.buffers[c].space, offsets[c], c));
     let mut out = PrimaryMap::with_capacity(order.len());
@@ -165,7 +176,7 @@ fn plan_buffers(
             space: buffer.space,
             error,
         })?;
-        out.push(PlanBuffer {
+        buffer_of[class] = out.push(PlanBuffer {
             space: buffer.space,
             offset,
             size: buffer.size,
@@ -174,7 +185,7 @@ fn plan_buffers(
             live: buffer.live.to_vec(),
         });
     }
-    Ok(out)
+    Ok((out, buffer_of))
 }
 
 /// The positions of a defining instruction at which the value that it defines at `def` stands.

@@ -89,13 +89,18 @@ impl Case {
         };
         let mut executable =
             Executable::new(&compiled.module, plan, config).map_err(|e| e.to_string())?;
-        let inputs = read_arrays(&self.folder.join("inputs.safetensors"), &executable.inputs())
-            .map_err(|e| e.to_string())?;
+        let inputs = read_arrays(
+            &self.folder.join("inputs.safetensors"),
+            &executable.inputs(),
+        )
+        .map_err(|e| e.to_string())?;
         let n = inputs.len() / executable.device_count();
         let devices: Vec<&[HostArray]> = (0..executable.device_count())
             .map(|d| &inputs[d * n..(d + 1) * n])
             .collect();
-        let outputs = executable.execute_devices(&devices).map_err(|e| e.to_string())?;
+        let outputs = executable
+            .execute_devices(&devices)
+            .map_err(|e| e.to_string())?;
         Ok(outputs.into_iter().flatten().collect())
     }
 
@@ -115,9 +120,8 @@ impl Case {
 
     fn compare(&self, compiled: &Compiled, outputs: &[HostArray]) -> Result<(), String> {
         let tolerance = self.tolerance()?;
-        let executable =
-            Executable::new(&compiled.module, compiled.plan(), ExecConfig::default())
-                .map_err(|e| e.to_string())?;
+        let executable = Executable::new(&compiled.module, compiled.plan(), ExecConfig::default())
+            .map_err(|e| e.to_string())?;
         let specs = executable.outputs();
         let expected = read_arrays(&self.folder.join("expected.safetensors"), &specs)
             .map_err(|e| e.to_string())?;

@@ -10,11 +10,14 @@ use crate::directives::{ArrayText, Directives, Expectation, ValueName};
 
 /// Plans, checks and runs the module; the error says which expectation failed and how.
 pub fn check(text: &str, directives: &Directives) -> Result<(), String> {
-    let module = slabplan_ir::text::parse(text)
-        .into_result()
-        .map_err(|d| d.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))?;
-    let target = target::load(directives.target.as_deref().unwrap_or("cpu"))
-        .map_err(|e| e.to_string())?;
+    let module = slabplan_ir::text::parse(text).into_result().map_err(|d| {
+        d.iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("\n")
+    })?;
+    let target =
+        target::load(directives.target.as_deref().unwrap_or("cpu")).map_err(|e| e.to_string())?;
     let refusable = directives.expectations.iter().find_map(|e| match e {
         Expectation::RefusedOrCopied(words) => Some(words),
         _ => None,
@@ -58,7 +61,9 @@ fn run(compiled: &Compiled, directives: &Directives) -> Result<(), String> {
         };
         let mut executable =
             Executable::new(module, plan, config).map_err(|e| format!("{mode}: {e}"))?;
-        let outputs = executable.execute(&inputs).map_err(|e| format!("{mode}: {e}"))?;
+        let outputs = executable
+            .execute(&inputs)
+            .map_err(|e| format!("{mode}: {e}"))?;
         if outputs != expected {
             return Err(format!("{mode}: expected {expected:?}, got {outputs:?}"));
         }
@@ -83,8 +88,14 @@ fn array(text: &ArrayText) -> Result<HostArray, String> {
     let Shape::Array(a) = module.shapes.get(shape) else {
         return Err(format!("{text:?} is not an array"));
     };
-    let decoded = literal::decode(&module.shapes, shape, &text.literal).map_err(|e| e.to_string())?;
-    let data = decoded.arrays.into_iter().next().flatten().unwrap_or_default();
+    let decoded =
+        literal::decode(&module.shapes, shape, &text.literal).map_err(|e| e.to_string())?;
+    let data = decoded
+        .arrays
+        .into_iter()
+        .next()
+        .flatten()
+        .unwrap_or_default();
     HostArray::new(a.element_type, &a.dims, data).ok_or_else(|| format!("{text:?}: wrong size"))
 }
 
@@ -95,7 +106,10 @@ fn holds(e: &Expectation, source: &Module, compiled: &Compiled) -> Result<(), St
     match e {
         Expectation::SameBytes(values) => {
             let places = values.iter().map(place).collect::<Result<Vec<_>, _>>()?;
-            refuse(places.windows(2).all(|p| p[0] == p[1]), format!("{places:?}"))
+            refuse(
+                places.windows(2).all(|p| p[0] == p[1]),
+                format!("{places:?}"),
+            )
         }
         Expectation::Disjoint(a, b) => {
             let (a, b) = (place(a)?, place(b)?);
@@ -124,7 +138,10 @@ fn holds(e: &Expectation, source: &Module, compiled: &Compiled) -> Result<(), St
         Expectation::Copies(n) => {
             let copies = &compiled.plan().copies;
             let causes: Vec<&str> = copies.iter().map(|c| c.cause.as_str()).collect();
-            refuse(copies.len() == *n, format!("{} copies: {causes:#?}", copies.len()))
+            refuse(
+                copies.len() == *n,
+                format!("{} copies: {causes:#?}", copies.len()),
+            )
         }
         Expectation::Order(a, b) => {
             let at = |v: &ValueName| order_of(&compiled.module, v);
@@ -133,17 +150,21 @@ fn holds(e: &Expectation, source: &Module, compiled: &Compiled) -> Result<(), St
         }
         Expectation::Warn(words) => {
             let verified = slabplan_ir::verify::verify(source).map_err(|e| e.to_string())?;
-            let mut warnings: Vec<String> =
-                verified.warnings().iter().map(ToString::to_string).collect();
-            warnings.extend(compiled.planned.warnings.iter().map(ToString::to_string));
+            let mut warnings: Vec<String> = verified
+                .warnings()
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            warnings.extend(compiled.donations.iter().map(ToString::to_string));
             refuse(
                 warnings.iter().any(|w| w.contains(words.as_str())),
                 format!("warnings: {warnings:#?}"),
             )
         }
-        Expectation::RefusedOrCopied(_) => {
-            refuse(!compiled.plan().copies.is_empty(), "planned without a copy".to_owned())
-        }
+        Expectation::RefusedOrCopied(_) => refuse(
+            !compiled.plan().copies.is_empty(),
+            "planned without a copy".to_owned(),
+        ),
     }
 }
 
@@ -169,7 +190,10 @@ fn place(compiled: &Compiled, value: &ValueName) -> Result<(u32, Extent), String
         .positions
         .at(module, instr, &value.index)
         .ok_or_else(|| format!("{value:?}: no such part"))?;
-    let at = analysis.flow.at(pos).ok_or_else(|| format!("{value:?} has no bytes"))?;
+    let at = analysis
+        .flow
+        .at(pos)
+        .ok_or_else(|| format!("{value:?} has no bytes"))?;
     let buffer = &compiled.plan().buffers[compiled.planned.buffer_of[analysis.classes.of(at)]];
     let extent = Extent::new(buffer.offset, buffer.size).map_err(|e| e.to_string())?;
     Ok((buffer.space, extent))

@@ -17,7 +17,10 @@ pub fn stages(compiled: &Compiled) -> [(&'static str, String); 6] {
         ("2-buffers", capped(&buffers(compiled))),
         ("3-live-ranges", capped(&live_ranges(compiled))),
         ("4-packing-problem", capped(&problem(compiled))),
-        ("5-plan", capped(&to_text(&compiled.module, compiled.plan()))),
+        (
+            "5-plan",
+            capped(&to_text(&compiled.module, compiled.plan())),
+        ),
         ("6-report", slabplan::report::plan_summary(compiled)),
     ]
 }
@@ -29,10 +32,12 @@ fn capped(text: &str) -> String {
         return text.to_owned();
     }
     let rest = &lines[MAX_LINES..];
-    let digest = rest.iter().flat_map(|l| l.bytes().chain([b'\n'])).fold(
-        0xcbf2_9ce4_8422_2325u64,
-        |hash, b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3),
-    );
+    let digest = rest
+        .iter()
+        .flat_map(|l| l.bytes().chain([b'\n']))
+        .fold(0xcbf2_9ce4_8422_2325u64, |hash, b| {
+            (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+        });
     format!(
         "{}\n... {} more lines, digest {digest:016x}\n",
         lines[..MAX_LINES].join("\n"),
@@ -86,8 +91,18 @@ fn problem(compiled: &Compiled) -> String {
     let analysis = &compiled.planned.analysis;
     let mut out = String::new();
     for space in &compiled.plan().spaces {
-        let _ = writeln!(out, "space {} {} alignment={}", space.space, space.name, space.alignment.get());
-        for (class, buffer) in analysis.buffers.iter().filter(|(_, b)| b.space == space.space) {
+        let _ = writeln!(
+            out,
+            "space {} {} alignment={}",
+            space.space,
+            space.name,
+            space.alignment.get()
+        );
+        for (class, buffer) in analysis
+            .buffers
+            .iter()
+            .filter(|(_, b)| b.space == space.space)
+        {
             let (Some(first), Some(last)) = (buffer.live.first(), buffer.live.last()) else {
                 continue;
             };

@@ -28,7 +28,11 @@ fn refused(args: &[&str], words: &[&str]) {
     assert_eq!(r.status, 2, "{args:?}: {}{}", r.stdout, r.stderr);
     assert_eq!(r.stdout, "", "{args:?}");
     for word in words {
-        assert!(r.stderr.contains(word), "{args:?}: no `{word}` in {}", r.stderr);
+        assert!(
+            r.stderr.contains(word),
+            "{args:?}: no `{word}` in {}",
+            r.stderr
+        );
     }
     assert!(!r.stderr.contains("panicked"), "{}", r.stderr);
 }
@@ -47,15 +51,35 @@ fn plan_has_the_contract_fields() {
     assert_eq!(r.status, 0, "{}", r.stderr);
     let json: serde_json::Value = serde_json::from_str(&r.stdout).unwrap();
     for field in [
-        "module", "instructions", "target", "accounting", "schedule", "spaces", "copies_inserted",
-        "checked", "fits", "seconds",
+        "module",
+        "instructions",
+        "target",
+        "accounting",
+        "schedule",
+        "spaces",
+        "copies_inserted",
+        "checked",
+        "fits",
+        "seconds",
     ] {
         assert!(!json[field].is_null(), "{field}");
     }
     for field in [
-        "space", "name", "capacity_bytes", "slab_bytes", "lower_bound_bytes", "optimal", "temp_bytes",
-        "argument_bytes", "output_bytes", "alias_bytes", "constant_bytes", "logical_bytes_at_peak",
-        "padded_bytes_at_peak", "buffers", "peak_instruction",
+        "space",
+        "name",
+        "capacity_bytes",
+        "slab_bytes",
+        "lower_bound_bytes",
+        "optimal",
+        "temp_bytes",
+        "argument_bytes",
+        "output_bytes",
+        "alias_bytes",
+        "constant_bytes",
+        "logical_bytes_at_peak",
+        "padded_bytes_at_peak",
+        "buffers",
+        "peak_instruction",
     ] {
         assert!(!json["spaces"][0][field].is_null(), "{field}");
     }
@@ -113,13 +137,23 @@ fn run_compares_with_expected_results() {
     let folder = "fixtures/models/adam_mlp_step";
     let inputs = format!("{folder}/inputs.safetensors");
     let expected = format!("{folder}/expected.safetensors");
-    let r = run(&["run", MODEL, "--inputs", &inputs, "--expect", &expected, "--poison"]);
+    let r = run(&[
+        "run", MODEL, "--inputs", &inputs, "--expect", &expected, "--poison",
+    ]);
     assert_eq!(r.status, 0, "{}{}", r.stdout, r.stderr);
     assert!(r.stdout.contains("results are as expected"), "{}", r.stdout);
     let exact = ["--rtol", "0", "--atol", "0"];
-    let args = [&["run", MODEL, "--inputs", &inputs, "--expect", &expected][..], &exact].concat();
+    let args = [
+        &["run", MODEL, "--inputs", &inputs, "--expect", &expected][..],
+        &exact,
+    ]
+    .concat();
     let r = run(&args);
-    assert_eq!(r.status, 1, "no program rounds as JAX does to the last bit: {}", r.stdout);
+    assert_eq!(
+        r.status, 1,
+        "no program rounds as JAX does to the last bit: {}",
+        r.stdout
+    );
     refused(&["run", MODEL], &["--inputs"]);
     refused(&["run", MODEL, "--inputs", &expected], &["arg0"]);
 }
@@ -144,7 +178,8 @@ fn wrong_input_is_refused_with_place_and_remedy() {
     let text = "HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT y = f32[4] negat(x)\n}\n";
     let (_f, wrong) = temp("m.hlo", text.as_bytes());
     refused(&["plan", &wrong], &["m.hlo:4:19", "negat", "^^^^^"]);
-    let text = "HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT y = f32[5] negate(x)\n}\n";
+    let text =
+        "HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT y = f32[5] negate(x)\n}\n";
     let (_f, wrong) = temp("m.hlo", text.as_bytes());
     refused(&["verify", &wrong], &["m.hlo:4:8", "f32[5]"]);
 }
@@ -152,7 +187,10 @@ fn wrong_input_is_refused_with_place_and_remedy() {
 #[test]
 fn hostile_input_is_refused() {
     let deep = "(".repeat(10_000_000);
-    let (_f, path) = temp("m.hlo", format!("HloModule m\nENTRY e {{ x = {deep}").as_bytes());
+    let (_f, path) = temp(
+        "m.hlo",
+        format!("HloModule m\nENTRY e {{ x = {deep}").as_bytes(),
+    );
     refused(&["verify", &path], &["deep"]);
     let huge = "HloModule m\nENTRY e { ROOT x = f32[9223372036854775807,2] parameter(0) }";
     let (_f, path) = temp("m.hlo", huge.as_bytes());
@@ -164,7 +202,10 @@ fn wrong_calls_are_refused() {
     refused(&["plan"], &["MODULE"]);
     refused(&["plan", MODEL, "--target", "tpu-v9"], &["tpu-v5e"]);
     refused(&["plan", MODEL, "--limit", "lots"], &["lots"]);
-    refused(&["plan", MODEL, "--capacity", "nowhere=1G"], &["nowhere", "hbm"]);
+    refused(
+        &["plan", MODEL, "--capacity", "nowhere=1G"],
+        &["nowhere", "hbm"],
+    );
     refused(&["plan", MODEL, "-o", "plan.xml"], &[".json"]);
     refused(&["plan", MODEL, "--accounting", "gpu"], &["slab", "xla"]);
 }

@@ -20,7 +20,13 @@ fn main() {
                 check(&path, cpu).map_err(Failed::from)
             }));
         }
-        for path in paths::files(&folder, &["before_optimizations.txt.gz", "before_buffer_assignment.txt.gz"]) {
+        for path in paths::files(
+            &folder,
+            &[
+                "before_optimizations.txt.gz",
+                "before_buffer_assignment.txt.gz",
+            ],
+        ) {
             trials.push(Trial::test(paths::short(&path), move || {
                 round_trip(&path).map_err(Failed::from).map(drop)
             }));

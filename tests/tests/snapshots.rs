@@ -14,7 +14,11 @@ const MODULES: [(&str, &str, &str); 9] = [
     ("update", "rules/h22_update_operand_read_later.hlo", "cpu"),
     ("donated", "rules/h35_hole_in_donated_argument.hlo", "cpu"),
     ("adam", "models/adam_mlp_step/tpu.after.hlo", "tpu-v5e"),
-    ("adam_before", "models/adam_mlp_step/tpu.before.hlo", "tpu-v5e"),
+    (
+        "adam_before",
+        "models/adam_mlp_step/tpu.before.hlo",
+        "tpu-v5e",
+    ),
 ];
 
 #[test]

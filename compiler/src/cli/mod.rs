@@ -8,6 +8,7 @@ mod error;
 mod load;
 mod plan;
 mod print;
+mod run;
 mod size;
 mod verify;
 
@@ -34,6 +35,8 @@ enum Command {
     Plan(plan::Args),
     /// Check a plan against its module.
     Check(check::Args),
+    /// Execute a module on its planned slab.
+    Run(run::Args),
     /// Parse a module and print it back as HLO text.
     Print(print::Args),
     /// Diagnose a module.
@@ -61,6 +64,7 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         Command::Plan(args) => plan::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Run(args) => run::run(&args),
         Command::Print(args) => print::run(&args),
         Command::Verify(args) => verify::run(&args),
     };

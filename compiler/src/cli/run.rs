@@ -42,7 +42,12 @@ pub(super) struct Args {
     #[arg(long)]
     reference: bool,
     /// When asynchronous operations are carried out.
-    #[arg(long = "async", value_enum, value_name = "WHEN", default_value = "start")]
+    #[arg(
+        long = "async",
+        value_enum,
+        value_name = "WHEN",
+        default_value = "start"
+    )]
     async_mode: AsyncArg,
     /// Stop after this many steps (instructions, jumps, calls).
     #[arg(long, value_name = "N")]
@@ -145,7 +150,9 @@ fn compare_outputs(
         return Ok(Vec::new());
     };
     if !(args.rtol >= 0.0 && args.atol >= 0.0) {
-        return Err(CliError::new("--rtol and --atol must be numbers that are not negative"));
+        return Err(CliError::new(
+            "--rtol and --atol must be numbers that are not negative",
+        ));
     }
     let expected = read_arrays(path, specs).map_err(anyhow::Error::from)?;
     let tolerance = Tolerance {
@@ -160,11 +167,7 @@ fn compare_outputs(
         .collect())
 }
 
-fn write_outputs(
-    args: &Args,
-    specs: &[ArraySpec],
-    outputs: &[HostArray],
-) -> Result<(), CliError> {
+fn write_outputs(args: &Args, specs: &[ArraySpec], outputs: &[HostArray]) -> Result<(), CliError> {
     let Some(path) = &args.output else {
         return Ok(());
     };

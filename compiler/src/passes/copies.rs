@@ -17,7 +17,11 @@ impl Pass for InsertCopies {
     }
 
     fn requires(&self) -> &'static [Property] {
-        &[Property::FlatCallGraph, Property::LaidOut, Property::Scheduled]
+        &[
+            Property::FlatCallGraph,
+            Property::LaidOut,
+            Property::Scheduled,
+        ]
     }
 
     fn ensures(&self) -> &'static [Property] {

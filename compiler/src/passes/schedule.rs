@@ -1,6 +1,6 @@
 //! Orders the instructions of a module that has no schedule, or a better one for memory.
 
-use slabplan_planner::schedule;
+use slabplan_planner::schedule::{ScheduleConfig, schedule};
 
 use crate::config::ScheduleMode;
 use crate::pass::{Changed, Pass, PassError, Property, Unit};
@@ -29,7 +29,7 @@ impl Pass for ScheduleMemory {
         if unit.module.is_scheduled && unit.config.schedule == ScheduleMode::Keep {
             return Ok(Changed(false));
         }
-        let schedule = schedule::schedule(&unit.module, unit.target)?;
+        let schedule = schedule(&unit.module, unit.target, &ScheduleConfig::default())?;
         schedule.apply(&mut unit.module);
         unit.schedule = "memory".to_owned();
         Ok(Changed(true))
