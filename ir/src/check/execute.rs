@@ -10,7 +10,6 @@ use crate::entity::{BufferId, CompId, InstrId, PosId, SecondaryMap};
 use crate::module::Module;
 use crate::opcode::Opcode;
 use crate::plan::Plan;
-use crate::promise::promises;
 use crate::shape::ArrayShape;
 use crate::units::Extent;
 
@@ -328,36 +327,35 @@ impl<'m> Machine<'_, 'm> {
         let operands = self.module().instrs[id].operands.clone();
         for (number, &operand) in operands.iter().enumerate() {
             for from in self.arrays(operand) {
-                let Some(read) = self.run.bound[from] else {
+                let Some(read) = self.seen_place(from) else {
                     continue;
                 };
                 // `written` is sorted and disjoint up to what `check_results` reported.
                 let first = written.partition_point(|(p, ..)| {
-                    (p.space, p.extent.end) <= (read.place.space, read.place.extent.start)
+                    (p.space, p.extent.end) <= (read.space, read.extent.start)
                 });
                 for &(place, result, _) in &written[first..] {
-                    if (place.space, place.extent.start)
-                        >= (read.place.space, read.place.extent.end)
-                    {
+                    if (place.space, place.extent.start) >= (read.space, read.extent.end) {
                         break;
                     }
-                    if let Some(bytes) = overlap(place, read.place) {
-                        let same = place == read.place;
-                        self.check_pair(number, (result, from), same, bytes);
+                    if let Some(bytes) = overlap(place, read) {
+                        self.check_pair(number, (result, from), place == read, bytes);
                     }
                 }
             }
         }
     }
 
-    /// Whether the module's back end wrote down that it can write `result` over this operand.
-    fn is_promised(&self, result: PosId, number: usize, from: PosId) -> bool {
-        let id = self.flow.positions.instr(result);
-        let array = self.flow.arrays(id).position(|p| p == result);
-        self.flow.positions.node_of(from) == 0
-            && promises(self.flow.module, id)
-                .iter()
-                .any(|p| p.operand as usize == number && Some(p.result_array as usize) == array)
+    /// The bytes of a value as the shape at `pos` sees them: a bitcast may see more or fewer than
+    /// were written.
+    fn seen_place(&self, pos: PosId) -> Option<Place> {
+        let Place { space, extent } = self.run.bound[pos]?.place;
+        let bytes = self.flow.bytes(pos).ok()?;
+        let extent = Extent {
+            start: extent.start,
+            end: extent.start.checked_add(bytes)?,
+        };
+        Some(Place { space, extent })
     }
 
     /// `result` overlaps operand part `from` of its own instruction.
@@ -381,9 +379,11 @@ impl<'m> Machine<'_, 'm> {
             return;
         }
         let at = self.point;
-        // The back end's word counts where the module itself carries it, or the caller says so.
-        if same && (self.in_place == InPlace::Promise || self.is_promised(result, number, from)) {
-            let (result, operand) = (self.flow.value(result), self.flow.value(from));
+        let trusted = same
+            && (self.in_place == InPlace::Promise
+                || in_place::is_promised(self.flow, result, number, from));
+        let (result, operand) = (self.flow.value(result), self.flow.value(from));
+        if trusted {
             self.run.promised.push(Promised { result, operand });
             return;
         }

@@ -143,15 +143,17 @@ pub(super) fn reads_in_step(flow: &Flow<'_>, id: InstrId, pair: Pair) -> bool {
         return false;
     };
     let kind = instr.ident(AttrName::Kind).map(|s| module.str(s));
-    let one_loop = matches!(kind, Some("kLoop" | "kInput"));
-    if !one_loop && outputs.values().any(|v| *v == View::Aside) {
+    let in_one_loop = |kinds: &[&str]| kind.is_some_and(|k| kinds.contains(&k));
+    // Of an output fusion the loop is that over the elements of the dot or convolution.
+    if outputs.values().any(|v| *v == View::Aside) && !in_one_loop(&["kLoop", "kInput", "kOutput"])
+    {
         return false;
     }
     match outputs.get(&pair.output) {
         Some(View::Whole(seen)) => lie_alike(module, *seen, output_shape),
         Some(View::Slice(_) | View::Aside) => false,
         // Written without reading the parameter: in step only where all outputs share one loop.
-        None => one_loop && lie_alike(module, operand_shape, output_shape),
+        None => in_one_loop(&["kLoop", "kInput"]) && lie_alike(module, operand_shape, output_shape),
     }
 }
 

@@ -12,6 +12,7 @@ use crate::Layout;
 use crate::entity::{InstrId, PosId};
 use crate::module::Module;
 use crate::opcode::Opcode;
+use crate::promise::promises;
 use crate::shape::ArrayShape;
 
 /// A part of a result and the part of an operand whose bytes it takes.
@@ -101,7 +102,9 @@ pub(super) fn may_replace(flow: &Flow<'_>, output: PosId, number: usize, operand
     }
     match instr.opcode {
         O::Fusion => fused::reads_in_step(flow, id, pair),
-        O::Sort => {
+        // An all-reduce combines element i of all devices, like the all-reduce-start that is
+        // in place always.
+        O::Sort | O::AllReduce => {
             let element = if instr.operands.len() == 1 {
                 Some(0)
             } else {
@@ -112,6 +115,17 @@ pub(super) fn may_replace(flow: &Flow<'_>, output: PosId, number: usize, operand
         O::TriangularSolve => number == 1,
         op => is_elementwise(op),
     }
+}
+
+/// Whether the back end says in the module (see [`crate::promise`]) that its code keeps the two
+/// parts in the same bytes. O(length of the instruction's `backend_config`).
+pub(super) fn is_promised(flow: &Flow<'_>, output: PosId, number: usize, operand: PosId) -> bool {
+    let id = flow.positions.instr(output);
+    let array = flow.arrays(id).position(|p| p == output);
+    flow.positions.node_of(operand) == 0
+        && promises(flow.module, id)
+            .iter()
+            .any(|p| p.operand as usize == number && Some(p.result_array as usize) == array)
 }
 
 /// Whether element `i` of the result reads each operand of the result's dimensions at `i` only.

@@ -87,7 +87,7 @@ pub enum InPlace {
     Promise,
 }
 
-/// A result and the operand whose bytes it takes without proof.
+/// A result and the operand whose bytes it takes on the back end's word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Promised {
     /// The result.

@@ -5,6 +5,8 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub(crate) mod simulate;
+
 use std::collections::BTreeMap;
 
 use slabplan_ir::attr::AttrName;
