@@ -15,8 +15,8 @@ use slabplan_ir::plan::{
 };
 use slabplan_ir::target::MemorySpace;
 use slabplan_ir::{
-    Alignment, Bytes, CompId, EntityId, InstrId, Module, Offset, Opcode, PosId, Positions,
-    PrimaryMap, Target, padding,
+    Alignment, ArrayShape, Bytes, CompId, EntityId, InstrId, Module, Offset, Opcode, PosId,
+    Positions, PrimaryMap, Target, padding,
 };
 
 /// Parses a module that must be right.
@@ -403,7 +403,10 @@ fn pieces(
 }
 
 fn space_of(module: &Module, shape: slabplan_ir::ShapeId) -> u32 {
-    module.shapes.array(shape).map_or(0, |a| a.memory_space())
+    module
+        .shapes
+        .array(shape)
+        .map_or(0, ArrayShape::memory_space)
 }
 
 fn empty_plan(module: &Module, target: &Target) -> Plan {

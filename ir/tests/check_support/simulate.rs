@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use slabplan_ir::attr::AttrName;
 use slabplan_ir::plan::Plan;
-use slabplan_ir::{CompId, InstrId, Module, Opcode, PosId, Positions, Shape, Target};
+use slabplan_ir::{CompId, EntityId, InstrId, Module, Opcode, PosId, Positions, Shape, Target};
 
 /// How one run goes.
 #[derive(Clone, Copy)]
@@ -128,8 +128,8 @@ impl<'m> Run<'m> {
                 }
                 for pos in self.arrays(id) {
                     let home = self.settle(pos);
-                    let tags = (0..home.count)
-                        .map(|i| mix(&[1, u64::from(self.number(pos)), i]))
+                    let tags: Vec<Tag> = (0..home.count)
+                        .map(|i| mix(&[1, pos.index() as u64, i]))
                         .collect();
                     self.store_all(home, &tags);
                     self.right.insert(pos, tags);
@@ -146,9 +146,13 @@ impl<'m> Run<'m> {
         }
         // Loading one input may have destroyed another.
         let loaded: Vec<PosId> = self.homes.keys().copied().collect();
-        loaded.iter().for_each(|&pos| self.expect(pos));
+        for &pos in &loaded {
+            self.expect(pos);
+        }
         self.computation(module.entry);
-        kept.iter().for_each(|&pos| self.expect(pos));
+        for &pos in &kept {
+            self.expect(pos);
+        }
         let outputs = self.arrays(module.entry().root);
         let mut taken: BTreeMap<(u32, u64), PosId> = BTreeMap::new();
         for &pos in &outputs {
@@ -166,11 +170,6 @@ impl<'m> Run<'m> {
             self.wrong |= self.homes[&input.unwrap()].start != self.homes[&output.unwrap()].start;
         }
         self.wrong
-    }
-
-    fn number(&self, pos: PosId) -> u32 {
-        use slabplan_ir::EntityId;
-        pos.index() as u32
     }
 
     fn arrays(&self, id: InstrId) -> Vec<PosId> {
@@ -214,7 +213,7 @@ impl<'m> Run<'m> {
         }
     }
 
-    fn store_all(&mut self, home: Home, tags: &Vec<Tag>) {
+    fn store_all(&mut self, home: Home, tags: &[Tag]) {
         for (i, &tag) in tags.iter().enumerate() {
             self.store(home, i as u64, tag);
         }
@@ -470,8 +469,7 @@ impl<'m> Run<'m> {
 
     fn element(&self, id: InstrId, i: u64, operand: &dyn Fn(usize, u64) -> Tag) -> Tag {
         let instr = &self.module.instrs[id];
-        let number = self.number(self.positions.root(id));
-        let mut parts = vec![6, u64::from(number)];
+        let mut parts = vec![6, self.positions.root(id).index() as u64];
         match instr.opcode {
             Opcode::Reverse => {
                 let shape = self.module.shapes.array(instr.shape).unwrap();
