@@ -236,7 +236,7 @@ fn mutants(plan: &Plan) -> Vec<(String, Plan)> {
             offset + 1,
         ] {
             add(format!("{id} moved to {moved}"), &|p| {
-                p.buffers[id].offset = at(moved)
+                p.buffers[id].offset = at(moved);
             });
         }
         for cut in [size - 1, size / 2] {
@@ -246,7 +246,7 @@ fn mutants(plan: &Plan) -> Vec<(String, Plan)> {
         }
         for space in 0..3 {
             add(format!("{id} to space {space}"), &|p| {
-                p.buffers[id].space = space
+                p.buffers[id].space = space;
             });
         }
         for (other, place) in plan
@@ -256,7 +256,7 @@ fn mutants(plan: &Plan) -> Vec<(String, Plan)> {
         {
             let target = place.offset;
             add(format!("{id} on {other}"), &|p| {
-                p.buffers[id].offset = target
+                p.buffers[id].offset = target;
             });
             if id < other {
                 add(format!("{id} and {other} swapped"), &|p| {
@@ -329,7 +329,7 @@ fn run(text: &str, rounds: usize) -> Tally {
         }
         // The smaller ones first; another of them in each round.
         right.sort_by_key(|p| p.spaces.iter().map(|s| s.slab).max());
-        let n = round * 7 % right.len().min(5).max(1);
+        let n = round * 7 % right.len().clamp(1, 5);
         match right.into_iter().nth(n) {
             Some(next) => plan = next,
             None => break,

@@ -387,7 +387,6 @@ impl<'m> Machine<'_, 'm> {
             self.run.promised.push(Promised { result, operand });
             return;
         }
-        let (result, operand) = (self.flow.value(result), self.flow.value(from));
         let (kind, what) = if same {
             let kind = K::UnsafeInPlace {
                 result: result.clone(),
