@@ -65,6 +65,11 @@ fn narrow_floats() {
     check("narrow_floats.hlo");
 }
 
+#[test]
+fn mixed_types() {
+    check("mixed_types.hlo");
+}
+
 #[track_caller]
 fn check(file: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -1,7 +1,7 @@
 //! Elementwise operations of any arity, as one value that runs on whole arrays or on registers.
 
 use slabplan_ir::attr::AttrName;
-use slabplan_ir::{ElementType, Opcode};
+use slabplan_ir::{ArrayShape, ElementType, Opcode};
 
 use super::compare::{Direction, clamp, compare, select};
 use super::convert::Convert;
@@ -59,6 +59,10 @@ impl Elementwise {
             p.instr.operands.len() == op.arity(),
             "wrong number of operands",
         )?;
+        p.require(
+            types_fit(p)?,
+            "operands and result do not have the types the operation takes",
+        )?;
         Ok(Some(op))
     }
 
@@ -88,6 +92,26 @@ impl Elementwise {
             _ => unreachable!("arity is checked when a kernel is prepared"),
         }
     }
+}
+
+/// Whether operands and result have the element types the operation takes.
+fn types_fit(p: &Prepare<'_>) -> Result<bool, KernelError> {
+    use ElementType as E;
+    use Opcode as O;
+    let operands = p.operands()?;
+    let ty = operands[0].element_type;
+    let to = p.result()?.element_type;
+    let same = |rest: &[&ArrayShape], ty| rest.iter().all(|o| o.element_type == ty);
+    Ok(match (p.instr.opcode, ty) {
+        (O::Convert | O::StochasticConvert, _) => true,
+        (O::Select, _) => ty == E::Pred && same(&operands[1..], to),
+        (O::Compare | O::IsFinite, _) => to == E::Pred && same(&operands, ty),
+        (O::Abs | O::Real | O::Imag, E::C64) => to == E::F32,
+        (O::Abs | O::Real | O::Imag, E::C128) => to == E::F64,
+        (O::Complex, E::F32) => to == E::C64 && same(&operands, ty),
+        (O::Complex, E::F64) => to == E::C128 && same(&operands, ty),
+        _ => to == ty && same(&operands, ty),
+    })
 }
 
 /// An operation that is one loop.
@@ -148,7 +172,7 @@ pub(super) struct Narrow {
     /// From the operands' type.
     widen: Convert,
     /// To the result's type, unless that is `pred`.
-    narrow: Option<Convert>,
+    round: Option<Convert>,
     /// Bytes of an element of an operand and of the result.
     from: usize,
     to: usize,
@@ -156,7 +180,7 @@ pub(super) struct Narrow {
 
 impl Narrow {
     fn new(op: Plain, from: ElementType, to: ElementType) -> Option<Self> {
-        let narrow = if to == ElementType::Pred {
+        let round = if to == ElementType::Pred {
             None
         } else {
             Some(Convert::new(ElementType::F32, to)?)
@@ -164,7 +188,7 @@ impl Narrow {
         Some(Self {
             op,
             widen: Convert::new(from, ElementType::F32)?,
-            narrow,
+            round,
             from: width(from),
             to: width(to),
         })
@@ -181,7 +205,7 @@ impl Narrow {
             }
             let [x, y, z] = &wide;
             let (x, y, z) = (&x[..n * 4], &y[..n * 4], &z[..n * 4]);
-            let target = match self.narrow {
+            let target = match self.round {
                 Some(_) => &mut result[..n * 4],
                 None => &mut *out,
             };
@@ -190,8 +214,8 @@ impl Narrow {
                 Plain::Two(f) => f(x, y, target),
                 Plain::Three(f) => f(x, y, z, target),
             }
-            if let Some(narrow) = self.narrow {
-                narrow.apply(&result[..n * 4], out);
+            if let Some(round) = self.round {
+                round.apply(&result[..n * 4], out);
             }
         }
     }

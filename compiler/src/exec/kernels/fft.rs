@@ -188,7 +188,7 @@ impl Fft {
         let mut step = row;
         for d in (0..self.lengths.len() - 1).rev() {
             let n = self.lengths[d];
-            for start in (0..total).filter(|i| i / step % n == 0 && i % row < columns) {
+            for start in (0..total).filter(|i| (i / step).is_multiple_of(n) && i % row < columns) {
                 for k in 0..n {
                     set(line, k, get::<Complex<f64>>(memory, start + k * step));
                 }

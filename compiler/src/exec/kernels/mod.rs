@@ -32,6 +32,7 @@ mod dynamic_slice;
 mod gather;
 mod index;
 mod iota;
+mod mixed;
 mod movement;
 mod pad;
 mod scatter;
@@ -233,6 +234,9 @@ impl Kernel {
 /// The table of operations.
 fn prepare_run(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     use Opcode as O;
+    if let Some(kernel) = mixed::prepare(p)? {
+        return Ok(kernel);
+    }
     if let Some(kernel) = elementwise::prepare(p)? {
         return Ok(kernel);
     }
@@ -281,6 +285,7 @@ fn custom_call(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         // Statements about values, or about how they are placed on devices: the value stays the same.
         "AssumeGatherIndicesInBound"
         | "GatherScatterIndicesBitpacked"
+        | "annotate_device_placement"
         | "Sharding"
         | "SPMDFullToShardShape"
         | "SPMDShardToFullShape"

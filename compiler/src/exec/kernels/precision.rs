@@ -11,8 +11,11 @@ pub(super) struct ReducePrecision {
     format: Format,
     exponent_bits: u32,
     mantissa_bits: u32,
-    apply: fn(&Self, &[u8], &mut [u8]),
+    apply: Loop,
 }
+
+/// A loop over one operand and the result.
+type Loop = fn(&ReducePrecision, &[u8], &mut [u8]);
 
 /// The bits of the element type, sign bit aside.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +27,7 @@ struct Format {
 impl ReducePrecision {
     /// The rounding of `ty` to the given bits, if it has a format of its own.
     pub(super) fn new(ty: ElementType, exponent_bits: u32, mantissa_bits: u32) -> Option<Self> {
-        let (exponent, mantissa, apply): (_, _, fn(&Self, &[u8], &mut [u8])) = match ty {
+        let (exponent, mantissa, apply): (_, _, Loop) = match ty {
             ElementType::F32 => (8, 23, |p, x, out| {
                 map1(x, out, |x: f32| {
                     f32::from_bits(p.round(x.to_bits().into(), x.is_nan()) as u32)

@@ -22,6 +22,10 @@ pub(super) struct Prepare<'m> {
     pub(super) id: InstrId,
     /// The instruction.
     pub(super) instr: &'m Instr,
+    /// Shapes to take for those of its operands.
+    pub(super) operand_shapes: Option<&'m [ArrayShape]>,
+    /// Shapes to take for those of its results.
+    pub(super) result_shapes: Option<&'m [ArrayShape]>,
 }
 
 impl<'m> Prepare<'m> {
@@ -31,6 +35,8 @@ impl<'m> Prepare<'m> {
             module,
             id,
             instr: &module.instrs[id],
+            operand_shapes: None,
+            result_shapes: None,
         }
     }
 
@@ -54,6 +60,9 @@ impl<'m> Prepare<'m> {
 
     /// Shape of operand `i`, an array.
     pub(super) fn operand(&self, i: usize) -> Result<&'m ArrayShape, KernelError> {
+        if let Some(shape) = self.operand_shapes.and_then(|shapes| shapes.get(i)) {
+            return Ok(shape);
+        }
         let &operand = self
             .instr
             .operands
@@ -85,6 +94,9 @@ impl<'m> Prepare<'m> {
 
     /// Shapes of the result's arrays: one, or the elements of a flat tuple.
     pub(super) fn results(&self) -> Result<Vec<&'m ArrayShape>, KernelError> {
+        if let Some(shapes) = self.result_shapes {
+            return Ok(shapes.iter().collect());
+        }
         let shapes = &self.module.shapes;
         let id = self.instr.shape;
         let arrays = match shapes.get(id) {

@@ -81,7 +81,7 @@ impl Reduce {
     ) {
         let n = self.reducer.parts();
         let total = volume(&self.kept);
-        let empty = volume(&self.reduced) == 0;
+        let any = volume(&self.reduced) > 0;
         let mut kept = Walk::new(&self.kept);
         let mut starts = [0; LANES];
         let mut done = 0;
@@ -98,7 +98,8 @@ impl Reduce {
                     .set_all(registers, i, &lanes, operands[n + i].data);
             }
             let mut reduced = Walk::new(&self.reduced);
-            while !empty {
+            let mut more = any;
+            while more {
                 let mut buffer = [0; LANES * 16];
                 for (i, operand) in operands[..n].iter().enumerate() {
                     let w = self.reducer.width(i);
@@ -112,9 +113,7 @@ impl Reduce {
                     self.reducer.argument(registers, i, &lanes, elements);
                 }
                 self.reducer.step(registers, &lanes);
-                if !reduced.advance() {
-                    break;
-                }
+                more = reduced.advance();
             }
             for (i, result) in results.iter_mut().enumerate() {
                 let w = self.reducer.width(i);
@@ -144,7 +143,8 @@ impl Reduce {
             let mut walk = Walk::new(rows);
             let lanes = row.min(LANES);
             let mut fresh = true;
-            while any_rows {
+            let mut more = any_rows;
+            while more {
                 let start = (kept.position() + walk.position()) * w;
                 for chunk in data[start..start + row * w].chunks(LANES * w) {
                     let used = 0..chunk.len() / w;
@@ -156,9 +156,7 @@ impl Reduce {
                         self.reducer.step(registers, &used);
                     }
                 }
-                if !walk.advance() {
-                    break;
-                }
+                more = walk.advance();
             }
             if !fresh {
                 self.reducer.fold_lanes(registers, lanes);
