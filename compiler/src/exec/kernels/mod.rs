@@ -55,6 +55,7 @@ mod triangular_solve;
 mod dimension_size;
 mod rng;
 
+mod cumulative;
 mod map;
 mod merge_sort;
 mod reduce;

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use slabplan_ir::attr::AttrName;
 
-use super::prepare::{Prepare, dims, row_major_strides};
+use super::cumulative::Cumulative;
+use super::prepare::{Dims, Prepare, dims, row_major_strides};
 use super::reducer::Reducer;
 use super::scalar_program::LANES;
 use super::walk::{Axes, Walk, volume};
@@ -41,16 +42,41 @@ pub(super) fn prepare(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     let (base, out) = (dims(operands[0]), dims(results[0]));
     let types: Vec<_> = results.iter().map(|r| r.element_type).collect();
     let axes = axes(p, p.instr.window(), &base, &out)?;
+    let reducer = Reducer::new(p, p.computation(AttrName::ToApply)?, &types)?;
+    let steps = row_major_strides(&base);
+    if let Some((along, from_end)) = cumulative_dimension(&axes, &base, &out)
+        && reducer.is_associative()
+    {
+        return Ok(Box::new(Cumulative {
+            reducer,
+            size: base[along],
+            step: steps[along],
+            from_end,
+            others: (0..base.len())
+                .filter(|&d| d != along)
+                .map(|d| (base[d], steps[d]))
+                .collect(),
+        }));
+    }
     let (row, rows) = out
         .split_last()
         .map_or((1, &[][..]), |(&row, rows)| (row, rows));
     Ok(Box::new(ReduceWindow {
-        reducer: Reducer::new(p, p.computation(AttrName::ToApply)?, &types)?,
+        reducer,
         window: axes.iter().map(|a| (a.window, 0)).collect(),
-        axes: axes.into_iter().zip(row_major_strides(&base)).collect(),
+        axes: axes.into_iter().zip(steps).collect(),
         rows: rows.iter().map(|&n| (n, 0)).collect(),
         row,
     }))
+}
+
+/// The dimension that a window cumulates along, and whether from its end, where the window does
+/// nothing else.
+fn cumulative_dimension(axes: &[Axis], base: &Dims, out: &Dims) -> Option<(usize, bool)> {
+    let mut moving = axes.iter().enumerate().filter(|(_, a)| !a.is_identity());
+    let (along, axis) = moving.next()?;
+    let alone = moving.next().is_none() && base == out;
+    alone.then_some((along, axis.cumulates_from_end()?))
 }
 
 impl Run for ReduceWindow {

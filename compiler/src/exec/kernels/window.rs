@@ -34,6 +34,27 @@ impl Axis {
         (0 <= at && at < self.base as i64).then_some(at as usize)
     }
 
+    /// Whether each place meets the base element of its own number and no other.
+    pub(super) fn is_identity(&self) -> bool {
+        self.window == 1 && self.pad_low == 0 && self.stride == 1 && self.base_dilation == 1
+    }
+
+    /// Whether each place meets its own base element and all before it (`Some(false)`), or all
+    /// after it (`Some(true)`).
+    pub(super) fn cumulates_from_end(&self) -> Option<bool> {
+        let reach = self.window as i64 - 1;
+        let whole = self.stride == 1
+            && self.base_dilation == 1
+            && self.window_dilation == 1
+            && self.window >= self.base;
+        match self.pad_low {
+            _ if !whole => None,
+            0 => Some(true),
+            low if low == reach => Some(false),
+            _ => None,
+        }
+    }
+
     /// How far apart in the base neighbouring places are, where that is the same for all of them.
     pub(super) fn even_step(&self) -> Option<usize> {
         (self.base_dilation == 1).then_some(self.stride as usize)
