@@ -5,18 +5,19 @@ use std::fmt::{Display, Write};
 use slabplan_ir::ElementType;
 
 use super::messages::{
-    CollectiveDeviceList, ConvolutionDims, DotDims, Instruction, Metadata, PaddingConfig, Window,
+    ConvolutionDims, DotDims, FrontendAttributes, Instruction, Metadata, PaddingConfig, Window,
 };
+use super::replica_groups::write_replica_groups;
 use super::shape::{join, write_shape};
 use super::text::{Names, escape, write_shapes};
 
 /// Attributes are appended one by one, each after a comma.
-struct Writer<'a> {
-    out: &'a mut String,
+pub(super) struct Writer<'a> {
+    pub(super) out: &'a mut String,
 }
 
 impl Writer<'_> {
-    fn attr(&mut self, name: &str, value: impl Display) {
+    pub(super) fn attr(&mut self, name: &str, value: impl Display) {
         let _ = write!(self.out, ", {name}={value}");
     }
 
@@ -60,7 +61,7 @@ pub(super) fn write_attributes(
     let mut w = Writer { out };
     write_own(&mut w, i)?;
     write_computations(&mut w, i, names)?;
-    write_collective(&mut w, i);
+    write_collective(&mut w, i)?;
     if !i.output_operand_aliasing.is_empty() {
         let entries = i.output_operand_aliasing.iter().map(|a| {
             format!(
@@ -84,22 +85,31 @@ pub(super) fn write_attributes(
             format_args!("{{{}}}", list.join(", ")),
         );
     }
-    if let Some(f) = i.frontend_attributes.as_ref().filter(|f| !f.map.is_empty()) {
-        let list: Vec<String> = f
-            .map
-            .iter()
-            .map(|(k, v)| frontend_attribute(k, v))
-            .collect();
-        w.attr(
-            "frontend_attributes",
-            format_args!("{{{}}}", list.join(",")),
-        );
-    }
+    write_frontend_attributes(&mut w, i.frontend_attributes.as_ref());
     if let Some(m) = &i.metadata {
         write_metadata(&mut w, m);
     }
     w.quoted("backend_config", &i.backend_config);
     Ok(())
+}
+
+/// `, frontend_attributes={k="v",...}` of an instruction or of the module, if there are any.
+pub(super) fn write_frontend_attributes(
+    w: &mut Writer<'_>,
+    attributes: Option<&FrontendAttributes>,
+) {
+    let Some(f) = attributes.filter(|f| !f.map.is_empty()) else {
+        return;
+    };
+    let list: Vec<String> = f
+        .map
+        .iter()
+        .map(|(k, v)| frontend_attribute(k, v))
+        .collect();
+    w.attr(
+        "frontend_attributes",
+        format_args!("{{{}}}", list.join(",")),
+    );
 }
 
 fn frontend_attribute(key: &str, value: &str) -> String {
@@ -461,42 +471,11 @@ fn chooses_by_predicate(i: &Instruction, names: &Names<'_>) -> Result<bool, Stri
     Ok(shape.element_type == ElementType::Pred.proto_number() as i32)
 }
 
-fn write_collective(w: &mut Writer<'_>, i: &Instruction) {
+fn write_collective(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
     if i.channel_id > 0 {
         w.attr("channel_id", i.channel_id);
     }
-    let list = match &i.collective_device_list {
-        Some(list) => list.clone(),
-        None => CollectiveDeviceList {
-            replica_groups: i.replica_groups.clone(),
-            iota: None,
-        },
-    };
-    if let Some(iota) = &list.iota {
-        let transpose = if iota.iota_transpose_perm.is_empty() {
-            String::new()
-        } else {
-            format!("T({})", join(&iota.iota_transpose_perm))
-        };
-        w.attr(
-            "replica_groups",
-            format_args!(
-                "[{},{}]<=[{}]{transpose}",
-                iota.num_replica_groups,
-                iota.num_devices_per_group,
-                join(&iota.iota_reshape_dims)
-            ),
-        );
-    } else if !list.replica_groups.is_empty() {
-        let groups = list
-            .replica_groups
-            .iter()
-            .map(|g| format!("{{{}}}", join(&g.replica_ids)));
-        w.attr(
-            "replica_groups",
-            format_args!("{{{}}}", groups.collect::<Vec<_>>().join(",")),
-        );
-    }
+    write_replica_groups(w, i)?;
     w.flag("use_global_device_ids", i.use_global_device_ids);
     if i.opcode != "custom-call" {
         w.flag("constrain_layout", i.constrain_layout);
@@ -511,6 +490,7 @@ fn write_collective(w: &mut Writer<'_>, i: &Instruction) {
             format_args!("{{{}}}", pairs.collect::<Vec<_>>().join(",")),
         );
     }
+    Ok(())
 }
 
 fn write_metadata(w: &mut Writer<'_>, m: &Metadata) {

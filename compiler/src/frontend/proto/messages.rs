@@ -283,6 +283,8 @@ pub(super) struct Instruction {
     pub(super) is_composite: bool,
     #[prost(message, optional, tag = "90")]
     pub(super) ragged_dot_dimension_numbers: Option<RaggedDotDims>,
+    #[prost(message, optional, tag = "93")]
+    pub(super) mesh_axes_replica_group_list: Option<MeshGroups>,
 }
 
 /// `xla.OpMetadata`.
@@ -596,6 +598,57 @@ pub(super) struct IotaGroups {
     #[prost(int32, repeated, tag = "4")]
     pub(super) iota_transpose_perm: Vec<i32>,
 }
+
+/// `xla.MeshAxesReplicaGroupListProto`.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct MeshGroups {
+    #[prost(message, optional, tag = "1")]
+    pub(super) mesh: Option<Mesh>,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) axes: Vec<AxisRef>,
+}
+
+/// `xla.MeshProto`.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Mesh {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) axes: Vec<MeshAxis>,
+    #[prost(int64, repeated, tag = "2")]
+    pub(super) device_ids: Vec<i64>,
+    #[prost(message, optional, tag = "3")]
+    pub(super) device_order: Option<DeviceOrder>,
+}
+
+/// One axis of a mesh.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct MeshAxis {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    #[prost(int64, tag = "2")]
+    pub(super) size: i64,
+}
+
+/// The devices of a mesh as a transposed iota.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct DeviceOrder {
+    #[prost(int64, repeated, tag = "1")]
+    pub(super) reshape_dims: Vec<i64>,
+    #[prost(int32, repeated, tag = "2")]
+    pub(super) transpose_perm: Vec<i32>,
+}
+
+/// `xla.AxisRefProto`.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct AxisRef {
+    #[prost(int64, tag = "1")]
+    pub(super) index: i64,
+    #[prost(message, optional, tag = "2")]
+    pub(super) sub_axis: Option<SubAxis>,
+}
+
+/// A part of a mesh axis; only that there is one matters here.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SubAxis {}
 
 /// `xla.PrecisionConfig`: precisions 0 default, 1 high, 2 highest.
 #[derive(Clone, PartialEq, Message)]

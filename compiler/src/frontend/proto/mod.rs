@@ -7,6 +7,7 @@
 mod attributes;
 mod literal;
 mod messages;
+mod replica_groups;
 mod shape;
 mod text;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::attributes::write_attributes;
+use super::attributes::{Writer, write_attributes, write_frontend_attributes};
 use super::literal::write_literal;
 use super::messages::{Computation, HloModule, Instruction, Shape, StackFrameIndex};
 use super::shape::{join, write_shape};
@@ -136,6 +136,7 @@ fn write_header(out: &mut String, module: &HloModule) -> Result<(), String> {
         )?;
         out.push('}');
     }
+    write_frontend_attributes(&mut Writer { out }, module.frontend_attributes.as_ref());
     out.push_str("\n\n");
     Ok(())
 }
