@@ -312,3 +312,63 @@ impl Visitable for CallGraph {
         map.0.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use super::*;
+
+    fn module(text: &str) -> Module {
+        crate::text::parse(text).into_result().unwrap()
+    }
+
+    fn named(m: &Module, name: &str) -> InstrId {
+        m.instrs.keys().find(|&i| m.name_of(i) == name).unwrap()
+    }
+
+    #[test]
+    fn order_and_reachability() {
+        let m = module(
+            "HloModule m\n\nENTRY e {\n  x = f32[4] parameter(0)\n  a = f32[4] negate(x)\n  \
+             b = f32[4] negate(x), control-predecessors={a}\n  ROOT c = f32[4] add(b, x)\n}\n",
+        );
+        let graph = DependenceGraph::new(&m);
+        let [x, a, b, c] = ["x", "a", "b", "c"].map(|n| named(&m, n));
+        assert_eq!(graph.successors(x), [a, b, c]);
+        assert_eq!(graph.predecessors(b).collect::<Vec<_>>(), [x, a]);
+        let entry = graph.computation(m.entry);
+        assert_eq!(entry.topological_order(), Ok(vec![x, a, b, c]));
+        assert!(entry.reaches(a, c));
+        assert!(!entry.reaches(c, a));
+        assert!(!entry.reaches(a, a));
+    }
+
+    /// A chain far longer than a recursive walk could follow.
+    #[test]
+    fn long_chains_need_no_stack() {
+        let mut body = String::from("v0 = f32[] parameter(0)\n");
+        for i in 1..100_000 {
+            writeln!(body, "v{i} = f32[] negate(v{})", i - 1).unwrap();
+        }
+        let m = module(&format!("HloModule m\n\nENTRY e {{\n{body}}}\n"));
+        let graph = DependenceGraph::new(&m);
+        let entry = graph.computation(m.entry);
+        assert_eq!(entry.topological_order(), Ok(m.entry().instrs.clone()));
+        assert!(entry.reaches(m.entry().instrs[0], m.entry().root));
+    }
+
+    #[test]
+    fn callees_come_first() {
+        let m = module(
+            "HloModule m\n\ninner {\n  p = f32[] parameter(0)\n  ROOT r = f32[] negate(p)\n}\n\n\
+             outer {\n  p = f32[] parameter(0)\n  ROOT r = f32[] call(p), to_apply=inner\n}\n\n\
+             ENTRY e {\n  p = f32[] parameter(0)\n  ROOT r = f32[] call(p), to_apply=outer\n}\n",
+        );
+        let calls = CallGraph::new(&m);
+        let [inner, outer, entry] = [0, 1, 2].map(CompId::from_index);
+        assert_eq!(calls.callees_first(), Ok(vec![inner, outer, entry]));
+        assert_eq!(calls.callers(inner), [outer]);
+        assert_eq!(calls.callees(entry), [outer]);
+    }
+}

@@ -1,7 +1,7 @@
 //! Memory-aware scheduling: an order of instructions with a low peak of live bytes.
 //!
-//! Several heuristics order each computation, callees before callers; the order in which they free
-//! bytes is replayed ([`measure`](self) of `measure.rs`) and the lowest peak is kept. So the result is
+//! Several heuristics order each computation, callees before callers; each order is
+//! replayed (`measure.rs`) and the one with the lowest peak is kept. So the result is
 //! never worse than the order of the text, which is always among the candidates. XLA's default
 //! `HloMemoryScheduler` works alike; beyond it, orders that let in-place operations come after all
 //! other readers of what they overwrite are preferred (`precedence.rs`), results that may take a
