@@ -162,3 +162,148 @@ fn apply_tile(dims: &[u64], tile: &Tile) -> Result<PhysicalDims, SizeError> {
     outer.extend_from_slice(&inner);
     Ok(outer)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entity::EntityId;
+
+    /// The shape written as `text`, as the parameter of a module.
+    fn array(text: &str) -> ArrayShape {
+        let module = crate::text::parse(&format!("ENTRY e {{ p = {text} parameter(0) }}"))
+            .into_result()
+            .unwrap_or_else(|errors| panic!("{text}: {}", errors[0]));
+        let param = crate::InstrId::from_index(0);
+        let shape = module.instrs[param].shape;
+        module.shapes.array(shape).unwrap().clone()
+    }
+
+    #[track_caller]
+    fn check(text: &str, logical: u64, padded: u64) {
+        let array = array(text);
+        assert_eq!(
+            logical_bytes(&array).unwrap().get(),
+            logical,
+            "{text} logical"
+        );
+        assert_eq!(padded_bytes(&array).unwrap().get(), padded, "{text} padded");
+    }
+
+    #[test]
+    fn tiles_of_32_bits() {
+        check("f32[3,5]{1,0}", 60, 60);
+        check("f32[3,5]{1,0:T(2,2)}", 60, 96);
+        check("f32[129,1024]{1,0:T(8,128)}", 528_384, 557_056);
+        check("f32[1,128]{1,0:T(8,128)}", 512, 4096);
+        check("f32[1,128]{1,0:T(1,128)}", 512, 512);
+        check("f32[4,2,2]{0,2,1:T(2,128)}", 64, 2048);
+        // The order of the dimensions alone: 2.5 times as much.
+        check("f32[2,3,5]{2,1,0:T(8,128)}", 120, 8192);
+        check("f32[2,3,5]{0,1,2:T(8,128)}", 120, 20_480);
+    }
+
+    #[test]
+    fn tiles_of_higher_rank_than_the_array() {
+        check("f32[5]{0:T(8,128)}", 20, 4096);
+        check("f32[]{:T(128)}", 4, 512);
+        check("f32[384]{0:T(512)}", 1536, 2048);
+    }
+
+    #[test]
+    fn second_tiles_that_divide_the_first() {
+        check("bf16[1000,100]{1,0:T(8,128)(2,1)}", 200_000, 256_000);
+        check("bf16[7,100]{1,0:T(8,128)(2,1)}", 1400, 2048);
+        check("bf16[7,100]{1,0:T(16,128)(2,1)}", 1400, 4096);
+        check("bf16[100]{0:T(256)(128)(2,1)}", 200, 512);
+        check("bf16[6144]{0:T(1024)(128)(2,1)}", 12_288, 12_288);
+        check("pred[1]{0:T(512)(128)(4,1)}", 1, 512);
+        check("s8[5,200]{1,0:T(8,128)(4,1)}", 1000, 2048);
+        check("s8[5,200]{1,0:T(32,128)(4,1)}", 1000, 8192);
+    }
+
+    #[test]
+    fn second_tiles_that_pad() {
+        // XLA's `ArraySize` looks at the first tile only and gives half of each.
+        check("bf16[1,6144]{1,0:T(1,128)(2,1)}", 12_288, 24_576);
+        check("bf16[8,128]{1,0:T(8,128)(2,1,1,1)}", 2048, 4096);
+        // Six rows become two groups of four.
+        check("bf16[6,128]{1,0:T(6,128)(4,1)}", 1536, 2048);
+    }
+
+    #[test]
+    fn packed_elements() {
+        check(
+            "s4[9216,6144]{1,0:T(64,128)(8,1)E(4)}",
+            28_311_552,
+            28_311_552,
+        );
+        // 15 elements of half a byte: rounded up once, not row by row.
+        check("s4[3,5]{1,0:E(4)}", 8, 8);
+        check("s4[3,5]{1,0}", 15, 15);
+    }
+
+    #[test]
+    fn combined_dimensions_and_tails() {
+        check("f32[2,7,8,11,10]{4,3,2,1,0:T(*,*,2,*,3)}", 49_280, 49_728);
+        check("f32[3,5]{1,0:T(2,2)L(16)}", 60, 128);
+    }
+
+    #[test]
+    fn reports_of_tpus() {
+        const MIB: u64 = 1 << 20;
+        check(
+            "s32[8388608,8,4]{2,1,0:T(8,128)}",
+            1024 * MIB,
+            32 * 1024 * MIB,
+        );
+        check("s32[8388608,8,4]{0,2,1:T(4,128)}", 1024 * MIB, 1024 * MIB);
+        check(
+            "f32[1024,245,64]{1,2,0:T(8,128)}",
+            61 * MIB + MIB / 4,
+            64 * MIB,
+        );
+        check(
+            "bf16[4,512,512,64]{3,0,2,1:T(4,128)(2,1)}",
+            128 * MIB,
+            256 * MIB,
+        );
+    }
+
+    #[test]
+    fn dynamic_dimensions_and_cuts() {
+        check("f32[<=4,8]{1,0:M(64)}", 128, 128 + 64);
+        // Cut at 10 and 20 of 32 rows: the largest part has 12.
+        check("f32[32,8]{1,0:SC(0:10,20)}", 1024, 12 * 8 * 4);
+        assert_eq!(
+            padded_bytes(&array("f32[2,?]")),
+            Err(SizeError::Unbounded { dimension: 1 })
+        );
+    }
+
+    #[test]
+    fn sizes_without_a_number() {
+        let overflow = Err(SizeError::Overflow);
+        assert_eq!(
+            padded_bytes(&array("f32[4611686018427387904,16]")),
+            overflow
+        );
+        assert_eq!(
+            padded_bytes(&array("s8[9223372036854775807]{0:T(128)}")),
+            overflow
+        );
+        assert_eq!(
+            padded_bytes(&array("f32[8]{0:T(0)}")),
+            Err(SizeError::BadTile)
+        );
+        assert_eq!(
+            padded_bytes(&array("f32[8,8]{1,0:T(8,*)}")),
+            Err(SizeError::BadTile)
+        );
+        assert_eq!(
+            padded_bytes(&array("f32[0,4611686018427387904]"))
+                .unwrap()
+                .get(),
+            0
+        );
+    }
+}

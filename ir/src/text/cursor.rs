@@ -78,6 +78,13 @@ impl<'s> Cursor<'s> {
         &self.text[range]
     }
 
+    /// From `start` to the position, without the white space around it.
+    pub(crate) fn span_from(&self, start: usize) -> Range<usize> {
+        let text = &self.text[start..self.pos];
+        let end = start + text.trim_end().len();
+        end - text.trim().len()..end
+    }
+
     /// The byte at the position, 0 at the end of the text.
     pub(crate) fn peek(&self) -> u8 {
         self.peek_at(0)

@@ -78,7 +78,7 @@ impl Parser<'_> {
             return Ok(None);
         }
         if let Some(phase) = op.phase {
-            let span = start..self.cursor.pos();
+            let span = self.cursor.span_from(start);
             return self.async_sugar(body, name, shape, op.opcode, phase, operands, attrs, span);
         }
         check_arity(&op_span, op.opcode, operands.len())?;

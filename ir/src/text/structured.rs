@@ -20,7 +20,6 @@ impl Parser<'_> {
                 Ok(ReplicaGroups::List(groups))
             }
             b'[' => {
-                let span_start = start;
                 let dims = self.bracketed()?;
                 if !self.cursor.eat_str("<=") {
                     return Err(self.cursor.unexpected("`<=` after the groups' dimensions"));
@@ -37,7 +36,7 @@ impl Parser<'_> {
                     }
                     self.cursor.expect(b')', "`)` after a permutation")?;
                 }
-                let span = span_start..self.cursor.pos();
+                let span = self.cursor.span_from(start);
                 check_iota(&dims, &reshape, &transpose)
                     .map_err(|message| Fault::new(span, message))?;
                 Ok(ReplicaGroups::Iota {
