@@ -295,7 +295,7 @@ fn shapes_and_layouts() {
 
 #[test]
 fn index_comments_and_other_comments() {
-    let elements = |separator: &str| vec!["f32[4]{0}"; 6].join(separator);
+    let elements = |separator: &str| ["f32[4]{0}"; 6].join(separator);
     let line = format!(
         "  ROOT /* a */ r = ({}) tuple(x, x, x, x, x, /*index=5*/x) // end",
         elements(" /*c*/ , ")
