@@ -309,9 +309,10 @@ impl<'m> Machine<'_, 'm> {
         }
     }
 
-    /// Whether two results are declared to lie on the same part of an operand.
+    /// Whether two results are declared to lie on the same part of an operand. Two updates that a
+    /// fusion implies are two values, even where both are of one parameter.
     fn on_one_operand(&self, a: PosId, b: PosId) -> bool {
-        let pairs = in_place::must_pairs(self.flow, self.flow.positions.instr(a));
+        let pairs = in_place::own_pairs(self.flow, self.flow.positions.instr(a));
         let of = |pos| {
             let node = self.flow.positions.node_of(pos);
             pairs
