@@ -66,6 +66,7 @@ mod select_and_scatter;
 mod sort;
 mod topk;
 mod window;
+mod x64;
 
 #[cfg(test)]
 mod cases;
@@ -294,6 +295,7 @@ fn custom_call(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         | "xla.sdy.LocalToGlobalShape"
         | "xla.sdy.FuncResultSharding" => movement::prepare(p),
         "TopK" => topk::prepare(p),
+        "X64Combine" | "X64SplitHigh" | "X64SplitLow" => x64::prepare(p, target),
         _ => Err(p.error(format!(
             "target {target:?} is not implemented by the executor"
         ))),
