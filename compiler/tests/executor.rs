@@ -304,7 +304,7 @@ fn a_live_range_that_ends_too_early_is_poisoned() {
         poison: true,
         ..ExecConfig::default()
     };
-    let mut run = |plan: &Plan| {
+    let run = |plan: &Plan| {
         Executable::new(&compiled.module, plan, config.clone())
             .unwrap()
             .execute(&x)

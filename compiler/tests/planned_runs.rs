@@ -49,6 +49,8 @@ fn run(case: &Case, module: &slabplan_ir::Module, plan: &slabplan_ir::Plan) -> R
         let config = ExecConfig {
             poison: true,
             async_mode,
+            // A counter that is overwritten must not run for ever.
+            max_steps: Some(1_000_000),
             ..ExecConfig::default()
         };
         let outputs = case

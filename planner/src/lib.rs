@@ -26,7 +26,6 @@ pub mod dataflow;
 pub mod demand;
 pub mod donation;
 mod error;
-pub mod explain;
 pub mod inplace;
 pub mod interference;
 pub mod liveness;

@@ -23,17 +23,21 @@ use crate::exec::run::STAGE_ALIGN;
 use crate::exec::tiled::TiledMap;
 use crate::exec::{AsyncMode, ExecConfig, ExecError, poison};
 
+/// Most devices that are simulated.
+const MAX_DEVICES: u64 = 4096;
+
 /// Translates `module`, whose values lie where `plan` says. O(instructions + places).
 pub(crate) fn build(
     module: &Module,
     plan: &Plan,
     config: &ExecConfig,
 ) -> Result<Program, ExecError> {
+    let program = empty_program(module, plan)?;
     let positions = Positions::new(module);
     let order = ProgramOrder::new(module);
     let places = Places::new(module, &positions, &order, plan)?;
     let ended = if config.poison && order.flat {
-        poison::ended(plan, order.len)
+        poison::ended(plan, order.len, &order.jumps(module))
     } else {
         Vec::new()
     };
@@ -50,7 +54,7 @@ pub(crate) fn build(
         depth: SecondaryMap::filled(module.computations.len(), 0),
         array_of_shape: vec![None; module.shapes.len()],
         name: 0,
-        program: empty_program(module, plan)?,
+        program,
     };
     for comp in module.planned_computations() {
         builder.computation(comp)?;
@@ -59,6 +63,14 @@ pub(crate) fn build(
 }
 
 fn empty_program(module: &Module, plan: &Plan) -> Result<Program, ExecError> {
+    let devices = module.replica_count.saturating_mul(module.num_partitions);
+    if devices == 0 || devices > MAX_DEVICES {
+        return Err(ExecError::Devices {
+            replicas: module.replica_count,
+            partitions: module.num_partitions,
+            most: MAX_DEVICES,
+        });
+    }
     let slabs = plan
         .spaces
         .iter()
@@ -521,6 +533,9 @@ impl Builder<'_> {
         let end = self.address();
         for at in ends {
             self.program.steps[at as usize] = Step::Jump(end);
+        }
+        if targets.is_empty() {
+            return Err(self.unsupported(id, "it has no branches"));
         }
         self.program.switches[switch].targets = targets.into();
         Ok(())

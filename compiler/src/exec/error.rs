@@ -103,6 +103,16 @@ pub enum ExecError {
         /// Devices that inputs were given for.
         given: usize,
     },
+    /// The module is for no device, or for more than are simulated.
+    #[error("{replicas} replicas of {partitions} partitions: from 1 to {most} devices can be run")]
+    Devices {
+        /// `replica_count` of the module.
+        replicas: u64,
+        /// `num_partitions` of the module.
+        partitions: u64,
+        /// Most devices.
+        most: u64,
+    },
     /// The run took more steps than the configuration allows.
     #[error(
         "stopped after {steps} steps (at %{instr}): raise the limit if the program is meant to run that long"

@@ -21,44 +21,58 @@ pub(crate) fn fill(bytes: &mut [u8], at: usize) {
 }
 
 /// For every number of program order, the bytes of which no buffer is live any more after that
-/// instruction. What ends with the program is left alone.
+/// instruction, wherever the run goes on from it: `jumps` are the ways that lead elsewhere than to
+/// the next number, ascending. What ends with the program is left alone.
 ///
-/// O(n log n + ends * buffers alive at once), n live intervals.
-pub(crate) fn ended(plan: &Plan, instructions: u32) -> Vec<Vec<ByteRange>> {
+/// O(n log n + ends * buffers alive at once + jumps * n), n live intervals.
+pub(crate) fn ended(plan: &Plan, instructions: u32, jumps: &[(u32, u32)]) -> Vec<Vec<ByteRange>> {
     let mut out = vec![Vec::new(); instructions as usize];
     for (slab, space) in plan.spaces.iter().enumerate() {
-        let mut starts: Vec<(u32, Interval)> = Vec::new();
-        let mut ends: Vec<(u32, Interval)> = Vec::new();
-        for buffer in plan.buffers.values().filter(|b| b.space == space.space) {
-            for live in &buffer.live {
-                let interval = Interval {
+        let mut by_start: Vec<Interval> = plan
+            .buffers
+            .values()
+            .filter(|b| b.space == space.space)
+            .flat_map(|buffer| {
+                buffer.live.iter().map(|live| Interval {
                     start: buffer.offset.get() as usize,
                     end: (buffer.offset.get() + buffer.size.get()) as usize,
+                    from: live.start,
                     until: live.end,
-                };
-                starts.push((live.start, interval));
-                ends.push((live.end, interval));
-            }
-        }
-        starts.sort_by_key(|&(time, _)| time);
-        ends.sort_by_key(|&(time, _)| time);
-        let mut starts = starts.into_iter().peekable();
+                })
+            })
+            .collect();
+        let mut by_end = by_start.clone();
+        by_start.sort_by_key(|i| i.from);
+        by_end.sort_by_key(|i| i.until);
+        let mut starts = by_start.iter().peekable();
         let mut alive: Vec<Interval> = Vec::new();
-        for group in ends.chunk_by(|a, b| a.0 == b.0) {
-            let time = group[0].0;
+        for group in by_end.chunk_by(|a, b| a.until == b.until) {
+            let time = group[0].until;
             if time == 0 || time >= instructions {
                 continue;
             }
             alive.retain(|i| i.until > time);
-            while let Some((_, interval)) = starts.next_if(|&(start, _)| start <= time) {
+            while let Some(&interval) = starts.next_if(|i| i.from <= time) {
                 if interval.until > time {
                     alive.push(interval);
                 }
             }
-            for (_, dead) in group {
-                let event = &mut out[time as usize - 1];
-                subtract(dead, &alive, |start, end| {
-                    event.push(ByteRange {
+            let at = jumps.partition_point(|j| j.0 < time - 1);
+            let elsewhere: Vec<u32> = jumps[at..]
+                .iter()
+                .take_while(|j| j.0 == time - 1)
+                .map(|j| j.1)
+                .collect();
+            let live_there =
+                |i: &&Interval| elsewhere.iter().any(|&to| i.from <= to && to < i.until);
+            let kept: Vec<Interval> = if elsewhere.is_empty() {
+                Vec::new()
+            } else {
+                by_start.iter().filter(live_there).copied().collect()
+            };
+            for dead in group {
+                subtract(dead, alive.iter().chain(&kept), |start, end| {
+                    out[time as usize - 1].push(ByteRange {
                         slab: slab as u32,
                         start,
                         end,
@@ -70,18 +84,22 @@ pub(crate) fn ended(plan: &Plan, instructions: u32) -> Vec<Vec<ByteRange>> {
     out
 }
 
-/// Bytes that are in use until some time.
+/// Bytes that are in use during `from..until` of program order.
 #[derive(Clone, Copy, Debug)]
 struct Interval {
     start: usize,
     end: usize,
+    from: u32,
     until: u32,
 }
 
 /// Calls `f` with the parts of `dead` that no interval of `alive` covers.
-fn subtract(dead: &Interval, alive: &[Interval], mut f: impl FnMut(usize, usize)) {
+fn subtract<'a>(
+    dead: &Interval,
+    alive: impl Iterator<Item = &'a Interval>,
+    mut f: impl FnMut(usize, usize),
+) {
     let mut covering: Vec<(usize, usize)> = alive
-        .iter()
         .filter(|a| a.start < dead.end && dead.start < a.end)
         .map(|a| (a.start, a.end))
         .collect();
@@ -123,16 +141,18 @@ mod tests {
         let dead = Interval {
             start: 10,
             end: 20,
+            from: 0,
             until: 0,
         };
         let alive = |start, end| Interval {
             start,
             end,
+            from: 0,
             until: 9,
         };
         let parts = |alive: &[Interval]| {
             let mut parts = Vec::new();
-            subtract(&dead, alive, |s, e| parts.push((s, e)));
+            subtract(&dead, alive.iter(), |s, e| parts.push((s, e)));
             parts
         };
         assert_eq!(parts(&[]), [(10, 20)]);

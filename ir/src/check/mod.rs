@@ -66,7 +66,6 @@ mod in_place;
 mod invariant;
 mod memory;
 mod message;
-mod overlap;
 mod schedule;
 mod violation;
 

@@ -87,7 +87,14 @@ fn bytes_of_a_small_tiled_array_by_hand() {
 #[test]
 fn every_kind_of_layout_agrees_with_the_definition() {
     use ElementType as E;
-    let cases: &[(ElementType, &[u64], &[u32], &[&[u64]])] = &[
+    /// Type, dimensions, minor to major, tiles.
+    type Case = (
+        ElementType,
+        &'static [u64],
+        &'static [u32],
+        &'static [&'static [u64]],
+    );
+    let cases: &[Case] = &[
         (E::F32, &[], &[], &[&[128]]),
         (E::F32, &[5], &[0], &[]),
         (E::F32, &[300], &[0], &[&[512]]),
