@@ -118,6 +118,28 @@ fn update_of_a_slice_that_was_read_at_the_same_place() {
     assert!(violations(&text, "f", "a").is_empty());
 }
 
+/// Two updates of one parameter are two values: one of them needs a copy first.
+#[test]
+fn two_updates_of_one_parameter() {
+    let text = fusion(
+        "(p: f32[8,16], q: f32[1,16], s: s32[]) -> (f32[8,16], f32[8,16]) {
+  %p = f32[8,16]{1,0} parameter(0)
+  %q = f32[1,16]{1,0} parameter(1)
+  %s = s32[] parameter(2)
+  %zero = s32[] constant(0)
+  %u = f32[8,16]{1,0} dynamic-update-slice(%p, %q, %s, %zero)
+  %v = f32[8,16]{1,0} dynamic-update-slice(%p, %q, %zero, %zero)
+  ROOT %o = (f32[8,16]{1,0}, f32[8,16]{1,0}) tuple(%u, %v)
+}",
+        "  %f = (f32[8,16]{1,0}, f32[8,16]{1,0}) fusion(%a, %y, %i), kind=kLoop, calls=%fused
+  %g = f32[8,16]{1,0} get-tuple-element(%f), index=0
+  %h = f32[8,16]{1,0} get-tuple-element(%f), index=1
+  ROOT %r = f32[8,16]{1,0} add(%g, %h)",
+    );
+    let found = violations(&text, "f", "a");
+    assert_eq!(found.first(), Some(&"results-overlap"), "{found:?}");
+}
+
 #[test]
 fn reduction_beside_the_result() {
     let text = fusion(

@@ -26,6 +26,7 @@ pub mod dataflow;
 pub mod demand;
 pub mod donation;
 mod error;
+pub mod explain;
 pub mod inplace;
 pub mod interference;
 pub mod liveness;

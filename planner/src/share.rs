@@ -80,6 +80,8 @@ impl<'a> ShareRules<'a> {
         let i = &self.module.instrs[instr];
         let elementwise = match i.opcode {
             Opcode::Clamp | Opcode::BitcastConvert | Opcode::Copy => true,
+            // Elements that are not updated are those of the operand at the same place.
+            Opcode::DynamicUpdateSlice | Opcode::SetDimensionSize => number == 0,
             Opcode::Fusion => self.fusion_is_elementwise_on(instr, number),
             op => op.is_elementwise(),
         };

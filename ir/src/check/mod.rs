@@ -66,6 +66,7 @@ mod in_place;
 mod invariant;
 mod memory;
 mod message;
+mod overlap;
 mod schedule;
 mod violation;
 

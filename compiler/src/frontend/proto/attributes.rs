@@ -39,12 +39,6 @@ impl Writer<'_> {
         self.attr(name, format_args!("{{{}}}", join(values)));
     }
 
-    fn nonzero(&mut self, name: &str, value: i64) {
-        if value != 0 {
-            self.attr(name, value);
-        }
-    }
-
     fn quoted(&mut self, name: &str, value: &[u8]) {
         if !value.is_empty() {
             self.attr(name, format_args!("\"{}\"", escape(value)));
