@@ -5,6 +5,18 @@ use super::problem::Problem;
 
 /// The most bytes live in one section, when nothing is shared. O(sections + parts).
 pub(super) fn max_load(model: &Model) -> u64 {
+    loads(model).into_iter().max().unwrap_or(0)
+}
+
+/// The first section of those with the most bytes live.
+pub(super) fn fullest_section(model: &Model) -> u32 {
+    let loads = loads(model);
+    let most = loads.iter().copied().max().unwrap_or(0);
+    loads.iter().position(|&load| load == most).unwrap_or(0) as u32
+}
+
+/// Bytes live in each section.
+fn loads(model: &Model) -> Vec<u64> {
     let mut change = vec![0i128; model.sections as usize + 1];
     for unit in 0..model.units.len() as u32 {
         for part in model.parts(unit) {
@@ -12,12 +24,12 @@ pub(super) fn max_load(model: &Model) -> u64 {
             change[part.end as usize] -= i128::from(part.size);
         }
     }
-    let (mut load, mut most) = (0, 0);
-    for step in change {
+    let mut load = 0;
+    let sums = change.into_iter().map(|step| {
         load += step;
-        most = most.max(load);
-    }
-    most as u64
+        load as u64
+    });
+    sums.collect()
 }
 
 /// The tallest unit at its lowest position.

@@ -15,6 +15,7 @@
 
 mod bound;
 pub mod csv;
+mod local;
 mod model;
 mod occupancy;
 mod order;

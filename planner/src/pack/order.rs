@@ -1,5 +1,6 @@
 //! Orders in which to place units, and the rule that picks an offset.
 
+use super::bound::fullest_section;
 use super::model::{Model, Unit};
 use super::occupancy::Occupancy;
 use super::packing::Control;
@@ -13,6 +14,9 @@ pub(super) enum Order {
     Duration,
     /// Largest size times duration first.
     Area,
+    /// What is live where most is live, the longest first; then the others, largest first. The first ones stack up to
+    /// the bound exactly.
+    Peak,
 }
 
 /// Which of the gaps that hold a unit is taken.
@@ -31,12 +35,28 @@ impl Order {
             Self::Size => (size, duration),
             Self::Duration => (duration, size),
             Self::Area => (unit.area, size),
+            Self::Peak => (size, duration),
         }
     }
 
     /// All units: the fixed ones, then the others in this order.
     pub(super) fn units(self, model: &Model) -> Vec<u32> {
         let mut list: Vec<u32> = (0..model.units.len() as u32).collect();
+        if self == Self::Peak {
+            let peak = fullest_section(model);
+            let at_peak = |unit: u32| {
+                model
+                    .parts(unit)
+                    .iter()
+                    .any(|it| it.begin <= peak && peak < it.end)
+            };
+            list.sort_by_cached_key(|&unit| {
+                let (it, first) = (&model.units[unit as usize], at_peak(unit));
+                let order = if first { Self::Duration } else { Self::Size };
+                (it.fixed.is_none(), !first, std::cmp::Reverse(order.key(it)))
+            });
+            return list;
+        }
         list.sort_by_cached_key(|&unit| {
             let unit = &model.units[unit as usize];
             (unit.fixed.is_none(), std::cmp::Reverse(self.key(unit)))
@@ -44,6 +64,9 @@ impl Order {
         list
     }
 }
+
+/// Placements between two questions to the caller.
+pub(super) const TICK: u64 = 1024;
 
 /// Places the units one by one where the rule says. Returns the offsets by unit, or `None` when stopped.
 pub(super) fn place(
@@ -56,7 +79,7 @@ pub(super) fn place(
     let mut offsets = vec![0; model.units.len()];
     let mut height = 0;
     for (done, &unit) in order.iter().enumerate() {
-        if done % 1024 == 1023 && tick() == Control::Stop {
+        if done % TICK as usize == TICK as usize - 1 && tick() == Control::Stop {
             return None;
         }
         let it = &model.units[unit as usize];

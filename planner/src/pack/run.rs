@@ -1,8 +1,9 @@
 //! The entry point: heuristics first, then search, until the bound is met or the effort is spent.
 
 use super::bound::lower_bound;
+use super::local::squeak;
 use super::model::Model;
-use super::order::{Fit, Order, place};
+use super::order::{Fit, Order, TICK};
 use super::packing::{Control, Effort, PackConfig, Packing, Progress};
 use super::problem::{Problem, ProblemError};
 use super::search::{Space, Standing, improve};
@@ -38,14 +39,19 @@ pub fn pack(
     Ok(run.finish(problem))
 }
 
-const PORTFOLIO: [(&str, Order, Fit); 6] = [
+/// Every order with its rule, the best first. `Fast` stops after one.
+const PORTFOLIO: [(&str, Order, Fit); 7] = [
     ("size, first fit", Order::Size, Fit::First),
-    ("size, best fit", Order::Size, Fit::Best),
+    ("peak, first fit", Order::Peak, Fit::First),
     ("duration, first fit", Order::Duration, Fit::First),
     ("area, first fit", Order::Area, Fit::First),
+    ("size, best fit", Order::Size, Fit::Best),
     ("duration, best fit", Order::Duration, Fit::Best),
     ("area, best fit", Order::Area, Fit::Best),
 ];
+
+/// Up to so many units, everything is tried; above, only what costs near-linear time and little of it.
+const LARGE: usize = 4_000;
 
 /// One call of [`pack`].
 struct Run<'a> {
@@ -57,43 +63,93 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Places the units in several orders, and improves the better ones.
     fn heuristics(&mut self, model: &Model, effort: Effort) {
-        let count = if effort == Effort::Fast {
-            1
-        } else {
-            PORTFOLIO.len()
+        let is_large = model.units.len() > LARGE;
+        let orders = match effort {
+            Effort::Fast => 1,
+            _ if is_large => 2,
+            _ => PORTFOLIO.len(),
         };
-        for &(name, order, fit) in &PORTFOLIO[..count] {
-            if self.height() == self.bound || (self.stopped && self.best.is_some()) {
-                return;
+        for &(name, order, fit) in &PORTFOLIO[..orders] {
+            self.rounds(model, name, order.units(model), fit, 1);
+        }
+        let rounds = match effort {
+            Effort::Fast => 0,
+            Effort::Default if is_large => 200_000 / model.units.len(),
+            Effort::Default => 20,
+            Effort::Max => 200,
+        };
+        for (name, order) in [
+            ("size, squeaky wheel", Order::Size),
+            ("peak, squeaky wheel", Order::Peak),
+        ] {
+            self.rounds(model, name, order.units(model), Fit::First, rounds);
+        }
+    }
+
+    /// Places the units in an order that is improved from round to round.
+    fn rounds(
+        &mut self,
+        model: &Model,
+        name: &'static str,
+        mut order: Vec<u32>,
+        fit: Fit,
+        rounds: usize,
+    ) {
+        if self.height() <= self.bound || (self.stopped && self.best.is_some()) {
+            return;
+        }
+        // The first packing is finished in any case: there must be an answer.
+        let must_finish = self.best.is_none();
+        let (bound, mut best) = (self.bound, None::<Vec<u64>>);
+        let mut progress = Progress {
+            height: self.height(),
+            lower_bound: bound,
+            nodes: self.nodes,
+            algorithm: name,
+        };
+        let mut stopped = self.stopped;
+        let watch = &mut *self.watch;
+        let mut tick = |progress: &mut Progress| {
+            stopped |= watch(progress) == Control::Stop;
+            if stopped && !must_finish {
+                Control::Stop
+            } else {
+                Control::Continue
             }
-            let order = order.units(model);
-            let mut progress = Progress {
-                height: self.height(),
-                lower_bound: self.bound,
-                nodes: self.nodes,
-                algorithm: name,
-            };
-            let must_finish = self.best.is_none();
-            let watch = &mut *self.watch;
-            let mut stopped = self.stopped;
-            let offsets = place(model, &order, fit, || {
-                progress.nodes += 1024;
-                stopped |= watch(&progress) == Control::Stop;
-                if stopped && !must_finish {
+        };
+        let height = std::cell::Cell::new(progress.height);
+        let nodes = std::cell::Cell::new(0);
+        squeak(
+            model,
+            &mut order,
+            fit,
+            bound,
+            rounds,
+            || {
+                progress.height = height.get();
+                nodes.set(nodes.get() + TICK);
+                progress.nodes = self.nodes + nodes.get();
+                tick(&mut progress)
+            },
+            |offsets| {
+                let now = model.height(offsets);
+                if now < height.get() {
+                    height.set(now);
+                    best = Some(offsets.to_vec());
+                }
+                if now <= bound {
                     Control::Stop
                 } else {
                     Control::Continue
                 }
-            });
-            self.stopped = stopped;
-            self.nodes += order.len() as u64;
-            if let Some(offsets) = offsets {
-                let height = model.height(&offsets);
-                if height < self.height() {
-                    self.best = Some((height, model.buffer_offsets(&offsets), name));
-                }
-            }
+            },
+        );
+        self.nodes += nodes.get();
+        self.stopped = stopped;
+        if let Some(offsets) = best {
+            self.best = Some((height.get(), model.buffer_offsets(&offsets), name));
         }
     }
 
@@ -111,7 +167,8 @@ impl Run<'_> {
             Effort::Default => (40_000, 40_000),
             Effort::Max => (u64::MAX, u64::MAX),
         };
-        if budget == 0 || self.stopped || self.height() <= self.bound {
+        let is_too_large = effort == Effort::Default && model.units.len() > LARGE;
+        if budget == 0 || is_too_large || self.stopped || self.height() <= self.bound {
             return;
         }
         let Some(space) = Space::new(model, TABLES) else {
