@@ -21,7 +21,10 @@ fn main() {
     for name in ["C", "D", "J"] {
         public(&filter, &format!("{name}.1048576"), Effort::Max, 60);
     }
-    for name in std::env::args().skip(1).filter(|it| it.ends_with(".csv")) {
+    for name in std::env::args()
+        .skip(1)
+        .filter(|it| Path::new(it).extension().is_some_and(|it| it == "csv"))
+    {
         for effort in [Effort::Fast, Effort::Default] {
             row(&PathBuf::from(&name), None, effort, 60);
         }

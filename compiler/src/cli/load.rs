@@ -122,6 +122,16 @@ pub(super) enum EffortArg {
     Max,
 }
 
+impl From<EffortArg> for Effort {
+    fn from(arg: EffortArg) -> Self {
+        match arg {
+            EffortArg::Fast => Self::Fast,
+            EffortArg::Default => Self::Default,
+            EffortArg::Max => Self::Max,
+        }
+    }
+}
+
 impl PlanningArgs {
     pub(super) fn config(&self) -> CompileConfig {
         CompileConfig {
@@ -133,11 +143,7 @@ impl PlanningArgs {
                 ScheduleArg::Keep => ScheduleMode::Keep,
                 ScheduleArg::Memory => ScheduleMode::Memory,
             },
-            effort: match self.effort {
-                EffortArg::Fast => Effort::Fast,
-                EffortArg::Default => Effort::Default,
-                EffortArg::Max => Effort::Max,
-            },
+            effort: self.effort.into(),
             check: true,
         }
     }

@@ -6,6 +6,7 @@
 mod check;
 mod error;
 mod load;
+mod pack;
 mod plan;
 mod print;
 mod run;
@@ -37,6 +38,8 @@ enum Command {
     Check(check::Args),
     /// Execute a module on its planned slab.
     Run(run::Args),
+    /// Pack a bare problem: buffers with lifetimes and sizes, as CSV or JSON.
+    Pack(pack::Args),
     /// Parse a module and print it back as HLO text.
     Print(print::Args),
     /// Diagnose a module.
@@ -65,6 +68,7 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Pack(args) => pack::run(&args),
         Command::Print(args) => print::run(&args),
         Command::Verify(args) => verify::run(&args),
     };

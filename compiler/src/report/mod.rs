@@ -1,9 +1,11 @@
 //! What people and scripts read of a plan.
 
+mod packing_svg;
 mod plan_json;
 mod summary;
 mod table;
 
+pub use packing_svg::packing_svg;
 pub use plan_json::plan_json;
 pub use summary::plan_summary;
 pub use table::Table;

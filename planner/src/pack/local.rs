@@ -20,10 +20,8 @@ pub(super) fn squeak(
     mut consider: impl FnMut(&[u64]) -> Control,
 ) {
     for _ in 0..rounds {
-        let Some(offsets) = place(model, order, fit, &mut tick) else {
-            return;
-        };
-        if consider(&offsets) == Control::Stop {
+        let (offsets, control) = place(model, order, fit, &mut tick);
+        if consider(&offsets) == Control::Stop || control == Control::Stop {
             return;
         }
         let end = |unit: u32| offsets[unit as usize] + model.units[unit as usize].height;
@@ -36,9 +34,9 @@ pub(super) fn squeak(
         next.extend(order.iter().copied().filter(|&unit| is_fixed(unit)));
         for &unit in order.iter().filter(|&&unit| !is_fixed(unit)) {
             if is_blamed(unit) {
-                next.push(unit)
+                next.push(unit);
             } else {
-                rest.push(unit)
+                rest.push(unit);
             }
         }
         next.append(&mut rest);

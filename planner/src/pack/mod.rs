@@ -15,7 +15,9 @@
 
 mod bound;
 pub mod csv;
+pub mod json;
 mod local;
+mod misfit;
 mod model;
 mod occupancy;
 mod order;
@@ -28,6 +30,7 @@ mod sweep;
 mod ties;
 mod validate;
 
+pub use misfit::{Misfit, Reason, explain_misfit};
 pub use packing::{Control, Effort, PackConfig, Packing, Progress};
 pub use problem::{Buffer, Interval, Live, MAX_BYTES, Problem, ProblemError, Tie};
 pub use run::pack;

@@ -68,29 +68,34 @@ impl Order {
 /// Placements between two questions to the caller.
 pub(super) const TICK: u64 = 1024;
 
-/// Places the units one by one where the rule says. Returns the offsets by unit, or `None` when stopped.
+/// Places the units one by one where the rule says. When `tick` stops it, the rest is stacked on top: that is quick,
+/// and always valid.
 pub(super) fn place(
     model: &Model,
     order: &[u32],
     fit: Fit,
     mut tick: impl FnMut() -> Control,
-) -> Option<Vec<u64>> {
+) -> (Vec<u64>, Control) {
     let mut occupancy = Occupancy::new(model.sections);
     let mut offsets = vec![0; model.units.len()];
     let mut height = 0;
+    let mut control = Control::Continue;
     for (done, &unit) in order.iter().enumerate() {
-        if done % TICK as usize == TICK as usize - 1 && tick() == Control::Stop {
-            return None;
-        }
         let it = &model.units[unit as usize];
-        let offset = match (it.fixed, fit) {
+        if done as u64 % TICK == TICK - 1 && control == Control::Continue {
+            control = tick();
+        }
+        let offset = match (it.fixed, control) {
             (Some(offset), _) => offset,
-            (None, Fit::First) => occupancy.first_fit(model, unit, 0),
-            (None, Fit::Best) => occupancy.best_fit(model, unit, height),
+            (None, Control::Stop) => it.residue.at_least(height),
+            (None, Control::Continue) if fit == Fit::First => occupancy.first_fit(model, unit, 0),
+            (None, Control::Continue) => occupancy.best_fit(model, unit, height),
         };
-        occupancy.insert(model, unit, offset);
+        if control == Control::Continue {
+            occupancy.insert(model, unit, offset);
+        }
         offsets[unit as usize] = offset;
         height = height.max(offset + it.height);
     }
-    Some(offsets)
+    (offsets, control)
 }

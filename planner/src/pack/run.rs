@@ -100,8 +100,6 @@ impl Run<'_> {
         if self.height() <= self.bound || (self.stopped && self.best.is_some()) {
             return;
         }
-        // The first packing is finished in any case: there must be an answer.
-        let must_finish = self.best.is_none();
         let (bound, mut best) = (self.bound, None::<Vec<u64>>);
         let mut progress = Progress {
             height: self.height(),
@@ -113,7 +111,7 @@ impl Run<'_> {
         let watch = &mut *self.watch;
         let mut tick = |progress: &mut Progress| {
             stopped |= watch(progress) == Control::Stop;
-            if stopped && !must_finish {
+            if stopped {
                 Control::Stop
             } else {
                 Control::Continue
@@ -189,7 +187,7 @@ impl Run<'_> {
             step,
             |now, nodes| {
                 *total = before + nodes;
-                if nodes % 256 == 0 {
+                if nodes.is_multiple_of(64) {
                     let progress = Progress {
                         height: now.height,
                         lower_bound: now.bound,

@@ -163,12 +163,14 @@ impl Chooser {
                 if !state.free[unit as usize] || state.least[unit as usize] + piece.delta != floor {
                     continue;
                 }
-                if !state.is_supported(unit) {
+                // What hangs over lower ground may yet get something to rest on.
+                let is_hanging = !state.space.is_simple && !state.is_flush(unit);
+                if !is_hanging && !state.is_supported(unit) {
                     self.loose.push(unit);
                 } else if !is_second_twin(state, unit) {
                     self.change[section] += 1;
                     self.change[piece.end as usize] -= 1;
-                    if !state.space.is_simple && !state.is_flush(unit) {
+                    if is_hanging {
                         self.hanging[section] += 1;
                         self.hanging[piece.end as usize] -= 1;
                     }

@@ -13,5 +13,6 @@ mod ranks;
 mod space;
 mod state;
 
+pub(super) use engine::{Engine, Outcome};
 pub(super) use improve::{Standing, improve};
 pub(super) use space::Space;

@@ -1,0 +1,216 @@
+//! Why a problem does not fit a capacity: a smallest set of buffers that can't be placed together.
+
+use super::bound::{fullest_section, max_load};
+use super::model::Model;
+use super::problem::{Problem, ProblemError};
+use super::search::{Engine, Outcome, Space};
+use std::fmt;
+
+/// Buffers that exceed a capacity by themselves. None of them can be left out: without any one, the others fit (or,
+/// where `is_smallest` is false, the budget did not suffice to tell).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// Indices of the buffers.
+    pub buffers: Vec<u32>,
+    /// Sum of their sizes.
+    pub bytes: u64,
+    /// The capacity that they exceed.
+    pub capacity: u64,
+    /// What is wrong with them.
+    pub reason: Reason,
+    /// Whether each of them is known to be needed.
+    pub is_smallest: bool,
+}
+
+/// Why buffers don't fit together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// One buffer alone ends above the capacity.
+    TooLarge,
+    /// All are live at one time, and together larger than the capacity.
+    LiveTogether {
+        /// A point of time at which they are.
+        time: u64,
+    },
+    /// At no time are too many bytes live, but there is no arrangement: an exhaustive search has shown it.
+    NoArrangement,
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (count, bytes, capacity) = (self.buffers.len(), self.bytes, self.capacity);
+        match self.reason {
+            Reason::TooLarge => write!(f, "one buffer alone needs {bytes} bytes of {capacity}"),
+            Reason::LiveTogether { time } => write!(
+                f,
+                "{count} buffers are live together at time {time} and need {bytes} bytes; there are {capacity}"
+            ),
+            Reason::NoArrangement => write!(
+                f,
+                "{count} buffers can't be arranged within {capacity} bytes, although no more are ever live together: \
+                 every arrangement leaves gaps that nothing fits"
+            ),
+        }
+    }
+}
+
+/// Looks for the reason why `problem` does not fit `capacity`, with up to `nodes` search nodes. `None` when it fits, or
+/// when the budget does not suffice to show that it doesn't. May-share pairs are taken to be apart, so a problem with
+/// pairs has an answer only where the pairs play no part.
+pub fn explain_misfit(
+    problem: &Problem,
+    capacity: u64,
+    nodes: u64,
+) -> Result<Option<Misfit>, ProblemError> {
+    problem.check()?;
+    let end = |it: &super::problem::Buffer| it.fixed.unwrap_or(0) + it.size;
+    if let Some(index) = problem.buffers.iter().position(|it| end(it) > capacity) {
+        let bytes = end(&problem.buffers[index]);
+        let reason = Reason::TooLarge;
+        return Ok(Some(Misfit {
+            buffers: vec![index as u32],
+            bytes,
+            capacity,
+            reason,
+            is_smallest: true,
+        }));
+    }
+    if !problem.may_share.is_empty() {
+        return Ok(None);
+    }
+    let model = Model::new(problem, &[])?;
+    if problem.ties.is_empty() && max_load(&model) > capacity {
+        return Ok(Some(live_together(problem, &model, capacity)));
+    }
+    Ok(no_arrangement(problem, capacity, nodes))
+}
+
+/// The largest buffers of the fullest section, as many as exceed the capacity: without any one of them they don't.
+fn live_together(problem: &Problem, model: &Model, capacity: u64) -> Misfit {
+    let section = fullest_section(model);
+    let covers = |index: u32| {
+        model
+            .parts(model.place_of(index).0)
+            .iter()
+            .any(|it| it.begin <= section && section < it.end)
+    };
+    let mut live: Vec<u32> = (0..problem.buffers.len() as u32)
+        .filter(|&it| covers(it))
+        .collect();
+    live.sort_by_key(|&it| std::cmp::Reverse(problem.buffers[it as usize].size));
+    let mut bytes = 0;
+    let taken = live.iter().take_while(|&&it| {
+        let is_needed = bytes <= capacity;
+        bytes += if is_needed {
+            problem.buffers[it as usize].size
+        } else {
+            0
+        };
+        is_needed
+    });
+    let buffers: Vec<u32> = taken.copied().collect();
+    // They have a section in common, so the latest of their starts there is a time at which all are live.
+    let starts = buffers.iter().map(|&it| {
+        let spans = problem.buffers[it as usize]
+            .live
+            .iter()
+            .filter(|span| !span.is_empty());
+        let common = |start: u64| {
+            buffers.iter().all(|&other| {
+                problem.buffers[other as usize]
+                    .live
+                    .iter()
+                    .any(|span| span.start <= start && start < span.end)
+            })
+        };
+        spans.map(|span| span.start).find(|&start| common(start))
+    });
+    let time = starts.flatten().next().unwrap_or(0);
+    Misfit {
+        buffers,
+        bytes,
+        capacity,
+        reason: Reason::LiveTogether { time },
+        is_smallest: true,
+    }
+}
+
+/// Leaves buffers out, in halves, then quarters, down to single ones, as long as the rest still does not fit.
+fn no_arrangement(problem: &Problem, capacity: u64, mut nodes: u64) -> Option<Misfit> {
+    let mut kept: Vec<u32> = (0..problem.buffers.len() as u32).collect();
+    if refute(problem, &kept, capacity, &mut nodes) != Outcome::Impossible {
+        return None;
+    }
+    let mut is_smallest = true;
+    let mut chunk = kept.len().div_ceil(2);
+    loop {
+        let mut at = 0;
+        while at < kept.len() {
+            let mut fewer = kept.clone();
+            fewer.drain(at..(at + chunk).min(kept.len()));
+            // A single try may not use up what the others need.
+            let mut share = nodes / 4;
+            let before = share;
+            let outcome = refute(problem, &fewer, capacity, &mut share);
+            nodes -= before - share;
+            if outcome == Outcome::Impossible {
+                kept = fewer;
+            } else {
+                is_smallest &= chunk > 1 || outcome == Outcome::Found;
+                at += chunk;
+            }
+        }
+        if chunk == 1 {
+            break;
+        }
+        chunk = chunk.div_ceil(2);
+    }
+    let bytes = kept
+        .iter()
+        .map(|&it| problem.buffers[it as usize].size)
+        .sum();
+    Some(Misfit {
+        buffers: kept,
+        bytes,
+        capacity,
+        reason: Reason::NoArrangement,
+        is_smallest,
+    })
+}
+
+/// Searches for a packing of some of the buffers, and takes the nodes off the budget.
+fn refute(problem: &Problem, kept: &[u32], capacity: u64, nodes: &mut u64) -> Outcome {
+    let mut place = vec![None; problem.buffers.len()];
+    for (at, &index) in (0u32..).zip(kept) {
+        place[index as usize] = Some(at);
+    }
+    let tie = |it: &super::problem::Tie| {
+        let (base, member) = (place[it.base as usize]?, place[it.member as usize]?);
+        Some(super::problem::Tie {
+            base,
+            member,
+            ..*it
+        })
+    };
+    let part = Problem {
+        buffers: kept
+            .iter()
+            .map(|&it| problem.buffers[it as usize].clone())
+            .collect(),
+        ties: problem.ties.iter().filter_map(tie).collect(),
+        ..Problem::default()
+    };
+    let Ok(model) = Model::new(&part, &[]) else {
+        return Outcome::Undecided;
+    };
+    let Some(space) = Space::new(&model, 1 << 20) else {
+        return Outcome::Undecided;
+    };
+    let mut engine = Engine::new(&space);
+    // In the model's order: the bound matters here, not the luck of finding something.
+    let rank: Vec<u32> = (0..model.units.len() as u32).collect();
+    let budget = *nodes;
+    let outcome = engine.search(capacity, &rank, |now| now < budget);
+    *nodes -= engine.nodes.min(budget);
+    outcome
+}
