@@ -15,7 +15,13 @@ use crate::liveness::Ranges;
 use crate::options::Piece;
 
 /// How many allocations are tried for one temporary, the tightest first.
-const MAX_TRIES: usize = 128;
+const MAX_TRIES: usize = 4096;
+
+/// The same, once [`BUDGET`] is spent.
+const FEW_TRIES: usize = 64;
+
+/// Tries in total before each temporary gets few: the largest come first, and count most.
+const BUDGET: usize = 1 << 23;
 
 /// An allocation that is idle at times.
 struct Host {
@@ -38,7 +44,7 @@ impl Host {
 /// Lodges temporaries of `classes` in idle allocations of `own`: (temporary, its host).
 ///
 /// Largest first, each in the smallest allocation that is idle throughout its life. Pieces of joined
-/// arrays stay out. O(temporaries · tries · log intervals).
+/// arrays stay out. O((budget + temporaries · few tries) · log intervals).
 pub fn lodge(
     buffers: &Buffers,
     own: &[ClassId],
@@ -70,12 +76,17 @@ pub fn lodge(
     guests.sort_by_key(|&c| (std::cmp::Reverse(buffers[c].size), c));
 
     let mut lodged = Vec::new();
+    let mut spent = 0;
     for guest in guests {
         let live = &buffers[guest].live;
         let size = buffers[guest].size.get();
         let first = hosts.partition_point(|h| h.size < size);
-        let end = hosts.len().min(first + MAX_TRIES);
-        if let Some(host) = hosts[first..end].iter_mut().find(|h| h.is_idle(live)) {
+        let tries = if spent < BUDGET { MAX_TRIES } else { FEW_TRIES };
+        let end = hosts.len().min(first + tries);
+        let found = hosts[first..end].iter().position(|h| h.is_idle(live));
+        spent += found.map_or(end - first, |k| k + 1);
+        if let Some(k) = found {
+            let host = &mut hosts[first + k];
             host.busy.extend(live.iter().map(|r| (r.start, r.end)));
             lodged.push((guest, host.class));
         }
