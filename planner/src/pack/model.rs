@@ -2,6 +2,7 @@
 
 use super::problem::{Problem, ProblemError};
 use super::ties::{Groups, Residue};
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// A stretch of sections `[begin, end)` in which a unit needs `size` bytes from `delta` above its offset.
@@ -30,6 +31,9 @@ pub(super) struct Unit {
     pub(super) hint: Option<u64>,
 }
 
+/// A unit that has no place in the order yet: its parts, itself, its lowest id, and its range of group members.
+type Draft = (SmallVec<[Part; 1]>, Unit, u64, Range<usize>);
+
 /// Units to place. Time is cut into *sections*: runs of points such that two buffers are live together exactly when
 /// they have a section in common. A new section starts at the first start that follows an end:
 ///
@@ -55,11 +59,10 @@ impl Model {
         let groups = Groups::new(problem, shared)?;
         let (spans, sections) = sections(problem);
         let members = groups.members();
-        let mut draft: Vec<(Vec<Part>, Unit, u64, Range<usize>)> =
-            Vec::with_capacity(members.starts.len());
+        let mut draft: Vec<Draft> = Vec::with_capacity(members.starts.len());
         for range in members.ranges() {
             let group = &members.list[range.clone()];
-            let mut parts: Vec<Part> = Vec::new();
+            let mut parts: SmallVec<[Part; 1]> = SmallVec::new();
             let (mut height, mut hint, mut id) = (0, None, u64::MAX);
             for &(buffer, delta) in group {
                 let it = &problem.buffers[buffer as usize];
@@ -75,7 +78,9 @@ impl Model {
                 }));
             }
             if group.len() > 1 {
-                unite(&mut parts);
+                let mut list = parts.into_vec();
+                unite(&mut list);
+                parts = list.into();
             }
             let placement = groups.placement(group[0].0)?;
             let unit = Unit {
@@ -93,10 +98,8 @@ impl Model {
             };
             draft.push((parts, unit, id, range));
         }
-        draft.sort_by(|a, b| {
-            let key = |it: &(Vec<Part>, Unit, u64, Range<usize>)| {
-                (it.1.height, it.1.residue, it.1.fixed, it.1.hint, it.2)
-            };
+        draft.sort_unstable_by(|a, b| {
+            let key = |it: &Draft| (it.1.height, it.1.residue, it.1.fixed, it.1.hint, it.2);
             a.0.cmp(&b.0).then_with(|| key(a).cmp(&key(b)))
         });
         let mut model = Self {
