@@ -1,7 +1,7 @@
 //! Every module that XLA:TPU and XLA:CPU compiled is read, printed back byte for byte, verified,
 //! planned and proved; the plan of its proto is the plan of its text.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use slabplan::config::CompileConfig;
@@ -79,7 +79,7 @@ fn round_trip(path: &Path) -> Result<slabplan_ir::Module, String> {
     }
 }
 
-fn load(path: &PathBuf) -> Result<slabplan_ir::Module, String> {
+fn load(path: &Path) -> Result<slabplan_ir::Module, String> {
     frontend::load_module(&path.to_string_lossy()).map_err(|e| e.to_string())
 }
 

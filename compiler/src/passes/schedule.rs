@@ -31,7 +31,7 @@ impl Pass for ScheduleMemory {
         }
         let schedule = schedule(&unit.module, unit.target, &ScheduleConfig::default())?;
         schedule.apply(&mut unit.module);
-        unit.schedule = "memory".to_owned();
+        "memory".clone_into(&mut unit.schedule);
         Ok(Changed(true))
     }
 }

@@ -60,9 +60,9 @@ pub(super) fn write_attributes(
         let entries = i.output_operand_aliasing.iter().map(|a| {
             format!(
                 "{{{}}}: ({}, {{{}}})",
-                join(&a.output_shape_index),
-                a.operand_index,
-                join(&a.operand_shape_index)
+                join(&a.output),
+                a.operand,
+                join(&a.operand_part)
             )
         });
         let list = entries.collect::<Vec<_>>().join(", ");
@@ -274,7 +274,7 @@ fn write_dimension_numbers(w: &mut Writer<'_>, i: &Instruction) {
         w.braced("inserted_window_dims", &s.inserted_window_dims);
         w.braced(
             "scatter_dims_to_operand_dims",
-            &s.scatter_dims_to_operand_dims,
+            &s.to_operand_dims,
         );
         w.ints("input_batching_dims", &s.input_batching_dims);
         w.ints(

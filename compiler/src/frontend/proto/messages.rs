@@ -561,7 +561,7 @@ pub(super) struct ScatterDims {
     #[prost(int64, repeated, tag = "2")]
     pub(super) inserted_window_dims: Vec<i64>,
     #[prost(int64, repeated, tag = "3")]
-    pub(super) scatter_dims_to_operand_dims: Vec<i64>,
+    pub(super) to_operand_dims: Vec<i64>,
     #[prost(int64, tag = "4")]
     pub(super) index_vector_dim: i64,
     #[prost(int64, repeated, tag = "5")]
@@ -690,9 +690,9 @@ pub(super) struct CholeskyOptions {
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct OutputOperandAliasing {
     #[prost(int64, repeated, tag = "1")]
-    pub(super) output_shape_index: Vec<i64>,
+    pub(super) output: Vec<i64>,
     #[prost(int64, tag = "2")]
-    pub(super) operand_index: i64,
+    pub(super) operand: i64,
     #[prost(int64, repeated, tag = "3")]
-    pub(super) operand_shape_index: Vec<i64>,
+    pub(super) operand_part: Vec<i64>,
 }
