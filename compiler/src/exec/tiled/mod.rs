@@ -3,8 +3,8 @@
 //! A tile splits a dimension's index into quotient and remainder, and every later tile splits
 //! those further; so the place of an element is a sum of one function a dimension. Such a
 //! function is a small table that repeats with the product of the tile sizes, plus a stride for
-//! each repetition ([`axis`]). Dimensions that a `*` merges before tiling break this: those
-//! layouts take a table of all elements ([`linear`]).
+//! each repetition (`axis`). Dimensions that a `*` merges before tiling break this: those
+//! layouts take a table of all elements (`linear`).
 
 mod axis;
 mod copy;

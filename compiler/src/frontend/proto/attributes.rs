@@ -272,10 +272,7 @@ fn write_dimension_numbers(w: &mut Writer<'_>, i: &Instruction) {
     if let Some(s) = &i.scatter_dimension_numbers {
         w.braced("update_window_dims", &s.update_window_dims);
         w.braced("inserted_window_dims", &s.inserted_window_dims);
-        w.braced(
-            "scatter_dims_to_operand_dims",
-            &s.to_operand_dims,
-        );
+        w.braced("scatter_dims_to_operand_dims", &s.to_operand_dims);
         w.ints("input_batching_dims", &s.input_batching_dims);
         w.ints(
             "scatter_indices_batching_dims",
