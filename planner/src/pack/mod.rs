@@ -24,6 +24,7 @@ mod order;
 mod packing;
 mod problem;
 mod run;
+mod scale;
 mod search;
 mod share;
 mod sweep;

@@ -6,6 +6,7 @@ use super::model::Model;
 use super::order::{Fit, Order, TICK};
 use super::packing::{Control, Effort, PackConfig, Packing, Progress};
 use super::problem::{Problem, ProblemError};
+use super::scale::Scaled;
 use super::search::{Space, Standing, improve};
 use super::share;
 use super::sweep::check_fixed;
@@ -19,6 +20,19 @@ pub fn pack(
     watch: &mut dyn FnMut(&Progress) -> Control,
 ) -> Result<Packing, ProblemError> {
     problem.check()?;
+    let Some(scaled) = Scaled::new(problem) else {
+        return pack_bytes(problem, config, watch);
+    };
+    let packing = pack_bytes(&scaled.problem, config, &mut |p| watch(&scaled.progress(p)))?;
+    Ok(scaled.packing(problem, packing))
+}
+
+/// [`pack`] with offsets that are searched byte by byte, or step by step of a scaled problem.
+fn pack_bytes(
+    problem: &Problem,
+    config: &PackConfig,
+    watch: &mut dyn FnMut(&Progress) -> Control,
+) -> Result<Packing, ProblemError> {
     let apart = Model::new(problem, &[])?;
     check_fixed(problem, &apart)?;
     let bound = lower_bound(problem, &apart);
@@ -29,13 +43,19 @@ pub fn pack(
         stopped: false,
         watch,
     };
-    let shared = share::choose(problem);
-    if !shared.is_empty() {
-        let model = Model::new(problem, &shared)?;
-        run.heuristics(&model, config.effort);
+    let pairs = share::choose(problem);
+    let shared = if pairs.is_empty() {
+        None
+    } else {
+        Some(Model::new(problem, &pairs)?)
+    };
+    if let Some(model) = &shared {
+        run.heuristics(model, config.effort);
     }
+    let sharing = run.height();
     run.heuristics(&apart, config.effort);
-    run.search(problem, &apart, config.effort);
+    let better = shared.filter(|_| sharing <= run.height()).unwrap_or(apart);
+    run.search(problem, &better, config.effort);
     Ok(run.finish(problem))
 }
 
@@ -151,8 +171,8 @@ impl Run<'_> {
         }
     }
 
-    /// Searches below the best height; what it finds is valid whether or not pairs share, and its proofs hold only
-    /// when no pair could.
+    /// Searches below the best height in one way of sharing; what it finds is valid, and its proofs hold only when no
+    /// pair could share otherwise.
     fn search(&mut self, problem: &Problem, model: &Model, effort: Effort) {
         const TABLES: usize = 4 << 20;
         // A packing within the capacity is worth more than a lower one.

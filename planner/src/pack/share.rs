@@ -4,6 +4,7 @@
 //! time, as long as the members of a unit that are live together are all pairs.
 
 use super::problem::{Live, Problem};
+use petgraph::unionfind::UnionFind;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
@@ -17,16 +18,22 @@ pub(super) fn choose(problem: &Problem) -> Vec<(u32, u32)> {
         .iter()
         .flat_map(|&(a, b)| [(a, b), (b, a)])
         .collect();
-    let mut tied = vec![false; problem.buffers.len()];
-    for tie in &problem.ties {
-        (tied[tie.base as usize], tied[tie.member as usize]) = (true, true);
-    }
     let mut chains = Chains::new(problem);
+    let mut unruly = vec![false; problem.buffers.len()];
+    for group in tied_groups(problem) {
+        if !chains.gather(&group) {
+            for &member in &group {
+                unruly[member as usize] = true;
+            }
+        }
+    }
     let mut order: Vec<(u64, u64, u32, u32)> = Vec::with_capacity(problem.may_share.len());
     for &(a, b) in &problem.may_share {
         let (first, second) = (&problem.buffers[a as usize], &problem.buffers[b as usize]);
-        let eligible =
-            first.size == second.size && first.size > 0 && !tied[a as usize] && !tied[b as usize];
+        let eligible = first.size == second.size
+            && first.size > 0
+            && !unruly[a as usize]
+            && !unruly[b as usize];
         // Two fixed offsets decide by themselves; one fixed offset might carry its partner into another fixed buffer.
         let is_free = first.fixed.is_none() && second.fixed.is_none();
         if a != b && eligible && is_free && first.overlaps_in_time(second) {
@@ -51,10 +58,30 @@ fn start(live: &Live) -> u64 {
     live.first().map_or(0, |span| span.start)
 }
 
+/// The buffers that ties hold together, by lowest index, each list ascending. O(n log n).
+fn tied_groups(problem: &Problem) -> Vec<Vec<u32>> {
+    if problem.ties.is_empty() {
+        return Vec::new();
+    }
+    let mut sets = UnionFind::<u32>::new(problem.buffers.len());
+    for tie in &problem.ties {
+        sets.union(tie.base, tie.member);
+    }
+    let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for buffer in 0..problem.buffers.len() as u32 {
+        groups.entry(sets.find(buffer)).or_default().push(buffer);
+    }
+    let mut groups: Vec<Vec<u32>> = groups.into_values().filter(|g| g.len() > 1).collect();
+    groups.sort_unstable();
+    groups
+}
+
 struct Chains {
     /// Chain of each buffer.
     of: Vec<u32>,
     chains: Vec<Chain>,
+    /// Whether a chain holds buffers at fixed distances.
+    has_ties: Vec<bool>,
 }
 
 impl Chains {
@@ -69,14 +96,35 @@ impl Chains {
         Self {
             of: (0..problem.buffers.len() as u32).collect(),
             chains,
+            has_ties: vec![false; problem.buffers.len()],
         }
+    }
+
+    /// Makes one chain of buffers that ties hold together; false where their spans nest, so that no chain
+    /// can hold them. They lie side by side, so that those that are live together need be no pairs.
+    fn gather(&mut self, group: &[u32]) -> bool {
+        let mut chain = Chain::new();
+        for &member in group {
+            chain.extend(&self.chains[member as usize]);
+        }
+        if !chain.values().is_sorted() {
+            return false;
+        }
+        for &member in group {
+            self.of[member as usize] = group[0];
+            self.chains[member as usize].clear();
+        }
+        self.chains[group[0] as usize] = chain;
+        self.has_ties[group[0] as usize] = true;
+        true
     }
 
     /// Joins the chains of two buffers unless some members that are live together are not a pair.
     fn join(&mut self, problem: &Problem, pairs: &FxHashSet<(u32, u32)>, a: u32, b: u32) -> bool {
         let (mut small, mut large) = (self.of[a as usize], self.of[b as usize]);
         if small == large {
-            return true;
+            // Members of a tied group lie at distances of their own.
+            return !self.has_ties[small as usize];
         }
         if self.chains[small as usize].len() > self.chains[large as usize].len() {
             std::mem::swap(&mut small, &mut large);
@@ -95,6 +143,7 @@ impl Chains {
                 self.of[key.1 as usize] = large;
                 self.chains[large as usize].insert(key, end);
             }
+            self.has_ties[large as usize] |= self.has_ties[small as usize];
         }
         fits
     }
