@@ -142,15 +142,29 @@ fn pack_classes(
                 error,
             }
         })?;
+    let sizes = classes.iter().map(|&c| buffers[c].size.get());
+    let height = sizes
+        .clone()
+        .zip(&packing.offsets)
+        .filter(|&(size, _)| size > 0)
+        .map(|(size, offset)| size + offset)
+        .max()
+        .unwrap_or(0);
+    // Whatever ends highest fills part of its last step of the alignment.
+    let step = space.alignment.get();
+    let least_tail = sizes.filter(|&s| s > 0).map(|s| (s - 1) % step + 1).min();
+    let lower_bound = packing.lower_bound.saturating_sub(step) + least_tail.unwrap_or(0);
     Ok(Packed {
         offsets: packing.offsets,
-        height: packing.height,
-        lower_bound: packing.lower_bound,
+        height,
+        lower_bound: lower_bound.min(height),
         optimal: packing.optimal,
     })
 }
 
 /// The packing problem of `classes`, buffer `i` being class `i` of the slice.
+///
+/// Sizes are rounded up to the alignment: the bytes between a buffer's end and the next multiple serve nobody.
 pub fn problem(
     buffers: &Buffers,
     bonds: Bonds<'_>,
@@ -170,7 +184,7 @@ pub fn problem(
                 .iter()
                 .map(|r| Interval::new(r.start.into(), r.end.into()))
                 .collect(),
-            size: b.size.get(),
+            size: b.size.get().next_multiple_of(space.alignment.get()),
             alignment: space.alignment.get(),
             fixed: None,
             hint: None,

@@ -108,7 +108,7 @@ pub struct PlanSpace {
     pub slab: Bytes,
     /// No packing of these buffers can be smaller.
     pub lower_bound: Bytes,
-    /// Whether `slab` is proved to be the least possible for these buffers.
+    /// Whether no packing of these buffers needs fewer steps of the alignment.
     pub optimal: bool,
     /// How the bytes divide.
     pub stats: PlanStats,

@@ -24,7 +24,7 @@ pub fn pack(
         return pack_bytes(problem, config, watch);
     };
     let packing = pack_bytes(&scaled.problem, config, &mut |p| watch(&scaled.progress(p)))?;
-    Ok(scaled.packing(problem, packing))
+    Ok(scaled.packing(packing))
 }
 
 /// [`pack`] with offsets that are searched byte by byte, or step by step of a scaled problem.
@@ -182,7 +182,11 @@ impl Run<'_> {
         let (mut budget, refinement) = match effort {
             Effort::Fast => (0, 0),
             Effort::Default if misses => (400_000, 20_000),
-            Effort::Default => (40_000, 40_000),
+            // A node costs more where there is more to look at.
+            Effort::Default => {
+                let nodes = (20_000_000 / model.units.len().max(1) as u64).min(40_000);
+                (nodes, nodes)
+            }
             Effort::Max => (u64::MAX, u64::MAX),
         };
         let is_too_large = effort == Effort::Default && model.units.len() > LARGE;

@@ -1,8 +1,6 @@
-//! Problems of one alignment, counted in steps of it.
+//! Problems in which every size is a multiple of the one alignment, counted in steps of it.
 //!
-//! Where every offset is a multiple of `A`, the bytes between a buffer's end and the next multiple serve nobody. Sizes
-//! rounded up to `A` and divided by it give an equivalent problem without alignment: ranges touch, so that bounds are
-//! tighter and gaps fewer.
+//! The same problem without alignment: ranges touch exactly, which is what the algorithms are quickest at.
 
 use super::packing::{Packing, Progress};
 use super::problem::{Buffer, Problem, Tie};
@@ -11,94 +9,58 @@ use super::problem::{Buffer, Problem, Tie};
 pub(super) struct Scaled {
     pub(super) problem: Problem,
     step: u64,
-    /// The least that a buffer fills of its last step, in bytes.
-    least_tail: u64,
 }
 
 impl Scaled {
-    /// The problem in steps; none where alignments differ or a distance is no multiple. O(n).
+    /// The problem in steps; none where alignments differ or anything is no multiple of the one. O(n).
     pub(super) fn new(problem: &Problem) -> Option<Self> {
         let step = problem.buffers.first()?.alignment;
         let fits = |n: u64| n.is_multiple_of(step);
-        let is_uniform = step > 1
-            && problem
-                .buffers
-                .iter()
-                .all(|b| b.alignment == step && b.fixed.is_none_or(fits))
-            && problem.ties.iter().all(|t| fits(t.distance.unsigned_abs()));
-        if !is_uniform {
+        let is_buffer_whole =
+            |b: &Buffer| b.alignment == step && fits(b.size) && b.fixed.is_none_or(fits);
+        let is_tie_whole = |t: &Tie| fits(t.distance.unsigned_abs());
+        let is_whole = step > 1
+            && problem.buffers.iter().all(is_buffer_whole)
+            && problem.ties.iter().all(is_tie_whole);
+        if !is_whole {
             return None;
         }
-        let same_size = |&(a, b): &(u32, u32)| {
-            problem.buffers[a as usize].size == problem.buffers[b as usize].size
+        let tie = |t: &Tie| Tie {
+            distance: t.distance / step as i64,
+            ..*t
         };
-        let filled = problem.buffers.iter().filter(|b| b.size > 0);
-        let scaled = Problem {
+        let problem = Problem {
             buffers: problem.buffers.iter().map(|b| in_steps(b, step)).collect(),
-            may_share: problem
-                .may_share
-                .iter()
-                .copied()
-                .filter(same_size)
-                .collect(),
-            ties: problem
-                .ties
-                .iter()
-                .map(|t| Tie {
-                    distance: t.distance / step as i64,
-                    ..*t
-                })
-                .collect(),
-            capacity: problem.capacity.map(|c| c.div_ceil(step)),
+            may_share: problem.may_share.clone(),
+            ties: problem.ties.iter().map(tie).collect(),
+            capacity: problem.capacity.map(|c| c / step),
         };
-        Some(Self {
-            problem: scaled,
-            step,
-            least_tail: filled.map(|b| (b.size - 1) % step + 1).min().unwrap_or(0),
-        })
+        Some(Self { problem, step })
     }
 
     /// Progress in bytes.
     pub(super) fn progress(&self, p: &Progress) -> Progress {
         Progress {
             height: p.height.saturating_mul(self.step),
-            lower_bound: self.bound(p.lower_bound),
+            lower_bound: p.lower_bound * self.step,
             ..*p
         }
     }
 
-    /// A packing of the scaled problem as one of `problem`.
-    ///
-    /// It is called optimal if no packing needs fewer steps.
-    pub(super) fn packing(&self, problem: &Problem, packing: Packing) -> Packing {
-        let offsets: Vec<u64> = packing.offsets.iter().map(|o| o * self.step).collect();
-        let ends = problem.buffers.iter().zip(&offsets);
-        let height = ends
-            .filter(|(b, _)| b.size > 0)
-            .map(|(b, o)| o + b.size)
-            .max()
-            .unwrap_or(0);
+    /// A packing in bytes.
+    pub(super) fn packing(&self, packing: Packing) -> Packing {
         Packing {
-            height,
-            lower_bound: self.bound(packing.lower_bound).min(height),
-            feasible: problem.capacity.is_none_or(|c| height <= c),
-            offsets,
+            offsets: packing.offsets.iter().map(|o| o * self.step).collect(),
+            height: packing.height * self.step,
+            lower_bound: packing.lower_bound * self.step,
             ..packing
-        }
-    }
-
-    /// Whatever ends highest fills at least `least_tail` bytes of the last step.
-    fn bound(&self, steps: u64) -> u64 {
-        match steps {
-            0 => 0,
-            n => (n - 1) * self.step + self.least_tail,
         }
     }
 }
 
 fn in_steps(b: &Buffer, step: u64) -> Buffer {
     Buffer {
-        size: b.size.div_ceil(step),
+        size: b.size / step,
         alignment: 1,
         fixed: b.fixed.map(|o| o / step),
         hint: b.hint.map(|o| o / step),

@@ -4,7 +4,6 @@
 //! time, as long as the members of a unit that are live together are all pairs.
 
 use super::problem::{Live, Problem};
-use petgraph::unionfind::UnionFind;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
@@ -13,16 +12,18 @@ type Chain = BTreeMap<(u64, u32), u64>;
 
 /// Chooses pairs to put at one offset, greedily. O(pairs log n), small chains being poured into large ones.
 pub(super) fn choose(problem: &Problem) -> Vec<(u32, u32)> {
+    let size = |buffer: u32| problem.buffers[buffer as usize].size;
     let pairs: FxHashSet<(u32, u32)> = problem
         .may_share
         .iter()
+        .filter(|&&(a, b)| size(a) == size(b))
         .flat_map(|&(a, b)| [(a, b), (b, a)])
         .collect();
     let mut chains = Chains::new(problem);
     let mut unruly = vec![false; problem.buffers.len()];
     for group in tied_groups(problem) {
         if !chains.gather(&group) {
-            for &member in &group {
+            for (member, _) in group {
                 unruly[member as usize] = true;
             }
         }
@@ -58,30 +59,48 @@ fn start(live: &Live) -> u64 {
     live.first().map_or(0, |span| span.start)
 }
 
-/// The buffers that ties hold together, by lowest index, each list ascending. O(n log n).
-fn tied_groups(problem: &Problem) -> Vec<Vec<u32>> {
-    if problem.ties.is_empty() {
-        return Vec::new();
-    }
-    let mut sets = UnionFind::<u32>::new(problem.buffers.len());
+/// The buffers that ties hold together, each with its distance from the first, which has the lowest index.
+/// O(n + ties log ties).
+fn tied_groups(problem: &Problem) -> Vec<Vec<(u32, i64)>> {
+    let mut partners: BTreeMap<u32, Vec<(u32, i64)>> = BTreeMap::new();
     for tie in &problem.ties {
-        sets.union(tie.base, tie.member);
+        let (base, member) = (tie.base, tie.member);
+        partners
+            .entry(base)
+            .or_default()
+            .push((member, tie.distance));
+        partners
+            .entry(member)
+            .or_default()
+            .push((base, -tie.distance));
     }
-    let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for buffer in 0..problem.buffers.len() as u32 {
-        groups.entry(sets.find(buffer)).or_default().push(buffer);
+    let mut groups = Vec::new();
+    let mut seen = FxHashSet::default();
+    for &first in partners.keys() {
+        if !seen.insert(first) {
+            continue;
+        }
+        let mut group = vec![(first, 0)];
+        let mut next = 0;
+        while let Some(&(buffer, at)) = group.get(next) {
+            next += 1;
+            for &(other, distance) in &partners[&buffer] {
+                if seen.insert(other) {
+                    group.push((other, at + distance));
+                }
+            }
+        }
+        groups.push(group);
     }
-    let mut groups: Vec<Vec<u32>> = groups.into_values().filter(|g| g.len() > 1).collect();
-    groups.sort_unstable();
     groups
 }
 
 struct Chains {
     /// Chain of each buffer.
     of: Vec<u32>,
+    /// Distance of each buffer from its chain's offset; ties alone make it other than zero.
+    distance: Vec<i64>,
     chains: Vec<Chain>,
-    /// Whether a chain holds buffers at fixed distances.
-    has_ties: Vec<bool>,
 }
 
 impl Chains {
@@ -95,45 +114,49 @@ impl Chains {
             .collect();
         Self {
             of: (0..problem.buffers.len() as u32).collect(),
+            distance: vec![0; problem.buffers.len()],
             chains,
-            has_ties: vec![false; problem.buffers.len()],
         }
     }
 
     /// Makes one chain of buffers that ties hold together; false where their spans nest, so that no chain
-    /// can hold them. They lie side by side, so that those that are live together need be no pairs.
-    fn gather(&mut self, group: &[u32]) -> bool {
+    /// can hold them. Where they lie is settled, so that those that are live together need be no pairs.
+    fn gather(&mut self, group: &[(u32, i64)]) -> bool {
         let mut chain = Chain::new();
-        for &member in group {
+        for &(member, _) in group {
             chain.extend(&self.chains[member as usize]);
         }
         if !chain.values().is_sorted() {
             return false;
         }
-        for &member in group {
-            self.of[member as usize] = group[0];
+        let into = group[0].0;
+        for &(member, distance) in group {
+            self.of[member as usize] = into;
+            self.distance[member as usize] = distance;
             self.chains[member as usize].clear();
         }
-        self.chains[group[0] as usize] = chain;
-        self.has_ties[group[0] as usize] = true;
+        self.chains[into as usize] = chain;
         true
     }
 
-    /// Joins the chains of two buffers unless some members that are live together are not a pair.
+    /// Joins the chains of two buffers, which then have one offset, unless that would bring members together that
+    /// are live together, and are no pair or would lie apart.
     fn join(&mut self, problem: &Problem, pairs: &FxHashSet<(u32, u32)>, a: u32, b: u32) -> bool {
         let (mut small, mut large) = (self.of[a as usize], self.of[b as usize]);
+        let mut shift = self.distance[b as usize] - self.distance[a as usize];
         if small == large {
-            // Members of a tied group lie at distances of their own.
-            return !self.has_ties[small as usize];
+            return shift == 0;
         }
         if self.chains[small as usize].len() > self.chains[large as usize].len() {
             std::mem::swap(&mut small, &mut large);
+            shift = -shift;
         }
         let fits = self.chains[small as usize]
             .iter()
             .all(|(&(start, member), &end)| {
                 fits(&self.chains[large as usize], member, start, end, |other| {
-                    pairs.contains(&(member, other))
+                    let at = self.distance[member as usize] + shift;
+                    (pairs.contains(&(member, other)) && at == self.distance[other as usize])
                         || !problem.buffers[member as usize]
                             .overlaps_in_time(&problem.buffers[other as usize])
                 })
@@ -141,9 +164,9 @@ impl Chains {
         if fits {
             for (key, end) in std::mem::take(&mut self.chains[small as usize]) {
                 self.of[key.1 as usize] = large;
+                self.distance[key.1 as usize] += shift;
                 self.chains[large as usize].insert(key, end);
             }
-            self.has_ties[large as usize] |= self.has_ties[small as usize];
         }
         fits
     }
