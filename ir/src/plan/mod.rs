@@ -34,7 +34,7 @@ pub enum Accounting {
     /// written and a donated argument's after its last read.
     Slab,
     /// As XLA accounts: every argument, output and constant has bytes of its own, temporaries
-    /// share one heap.
+    /// share one heap, but for those that fit an idle donated argument or output whole.
     Xla,
 }
 
