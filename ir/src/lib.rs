@@ -13,6 +13,7 @@ pub mod check;
 pub mod edit;
 mod element_type;
 pub mod entity;
+pub mod fused_reads;
 pub mod graph;
 pub mod infer;
 pub mod instr;

@@ -3,11 +3,13 @@
 //! `HloDataflowAnalysis::GetInPlaceInputOutputPairs` names, for each result array, the operand array
 //! that must occupy the same bytes. Of a fusion the pair is found by walking back from the fused
 //! root through tuple, get-tuple-element and bitcast to an operation with a pair of its own, and
-//! from there to a fusion parameter.
+//! from there to a fusion parameter. Beyond XLA, a fusion that reads that parameter also at other
+//! places than it is about to write has no pair: its kernel may write before it has read.
 
 use smallvec::SmallVec;
 
 use slabplan_ir::attr::AttrName;
+use slabplan_ir::fused_reads::{Replaced, reads_in_step};
 use slabplan_ir::shape::ShapeIndex;
 use slabplan_ir::{InstrId, Module, Opcode};
 
@@ -25,9 +27,47 @@ const MAX_FUSION_DEPTH: u32 = 16;
 
 /// The operand that part `index` of the result of `instr` must share bytes with, if there is one.
 ///
-/// O(length of the forwarding chain at the fused root).
+/// O(length of the forwarding chain at the fused root); where that finds one, O(n log n) of the
+/// fused instructions.
 pub fn in_place_operand(module: &Module, instr: InstrId, index: &[u32]) -> Option<InPlaceOperand> {
-    find(module, instr, index, MAX_FUSION_DEPTH)
+    find(module, instr, index, MAX_FUSION_DEPTH).filter(|over| is_safe(module, instr, index, over))
+}
+
+/// Whether part `index` of the result of `instr` must share bytes with this very operand.
+pub(crate) fn is_in_place(
+    module: &Module,
+    instr: InstrId,
+    index: &[u32],
+    over: &InPlaceOperand,
+) -> bool {
+    find(module, instr, index, MAX_FUSION_DEPTH).as_ref() == Some(over)
+        && is_safe(module, instr, index, over)
+}
+
+/// Whether `instr` has read of the operand what it overwrites: true of all that declare a pair and
+/// of all operations but a fusion, which may read its parameter several times.
+fn is_safe(module: &Module, instr: InstrId, index: &[u32], over: &InPlaceOperand) -> bool {
+    let i = &module.instrs[instr];
+    if i.opcode != Opcode::Fusion || declared(module, instr, index).is_some() {
+        return true;
+    }
+    let operand = i.operands.get(over.operand as usize);
+    let output = module.shapes.node_of_index(i.shape, index);
+    let operand_node = operand.and_then(|&o| {
+        module
+            .shapes
+            .node_of_index(module.instrs[o].shape, &over.index)
+    });
+    output
+        .zip(operand_node)
+        .is_some_and(|(output, operand_node)| {
+            let pair = Replaced {
+                output,
+                operand: over.operand,
+                operand_node,
+            };
+            reads_in_step(module, instr, pair)
+        })
 }
 
 fn find(module: &Module, instr: InstrId, index: &[u32], depth: u32) -> Option<InPlaceOperand> {

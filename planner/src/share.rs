@@ -11,7 +11,7 @@ use slabplan_ir::promise::promises;
 use slabplan_ir::{InstrId, Module, Opcode, PosId};
 
 use crate::dataflow::{Dataflow, ValueId, ValueKind};
-use crate::inplace::in_place_operand;
+use crate::inplace::{InPlaceOperand, is_in_place};
 use crate::liveness::Liveness;
 use crate::order::ProgramOrder;
 use crate::ports::Ports;
@@ -127,10 +127,11 @@ impl<'a> ShareRules<'a> {
         let positions = &self.flow.positions;
         let i = &self.module.instrs[user];
         let index = positions.index(self.module, result);
-        let over = in_place_operand(self.module, user, &index);
-        if over.is_some_and(|o| {
-            o.operand as usize == number && o.index == positions.index(self.module, part)
-        }) {
+        let over = InPlaceOperand {
+            operand: number as u32,
+            index: positions.index(self.module, part),
+        };
+        if is_in_place(self.module, user, &index, &over) {
             return true;
         }
         // Layouts, too, must agree: then an element has the same place in both.

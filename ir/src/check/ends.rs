@@ -94,19 +94,7 @@ fn check_outputs(
 
 /// Outputs named by `input_output_alias` lie on their parameter.
 fn check_donations(flow: &Flow<'_>, plan: &Plan, run: &Run, violations: &mut Violations) {
-    let module = flow.module;
-    for alias in &module.input_output_alias {
-        let Some(&param) = module.entry().params.get(alias.parameter as usize) else {
-            continue;
-        };
-        let root = module.entry().root;
-        let parts = (
-            flow.positions.at(module, root, &alias.output_index),
-            flow.positions.at(module, param, &alias.parameter_index),
-        );
-        let (Some(output), Some(parameter)) = parts else {
-            continue;
-        };
+    for &(output, parameter) in &flow.aliases {
         let (Some(end), Some(start)) = (run.bound[output], run.bound[parameter]) else {
             continue;
         };

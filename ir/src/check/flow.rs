@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::entity::{CompId, EntityId, InstrId, PosId, SecondaryMap, ShapeId};
-use crate::module::Module;
+use crate::module::{AliasKind, Module};
 use crate::opcode::Opcode;
 use crate::padding::{self, SizeError};
 use crate::position::Positions;
@@ -33,6 +33,8 @@ pub(super) struct Flow<'m> {
     /// For every tuple shape, the part at which each element begins.
     element_starts: Vec<Box<[u32]>>,
     is_planned: SecondaryMap<CompId, bool>,
+    /// Outputs that take the bytes of a part of an entry parameter, with that part.
+    pub(super) aliases: Vec<(PosId, PosId)>,
     donated: BTreeSet<PosId>,
 }
 
@@ -43,9 +45,11 @@ impl<'m> Flow<'m> {
             is_planned[comp] = true;
         }
         let positions = Positions::new(module);
+        let aliases = aliases(module, &positions);
         Self {
             module,
-            donated: donated(module, &positions),
+            donated: donated(module, &positions, &aliases),
+            aliases,
             positions,
             bytes: module
                 .shapes
@@ -209,23 +213,37 @@ impl<'m> Flow<'m> {
     }
 }
 
-/// The parts of entry parameters that `input_output_alias` or `buffer_donor` names.
-fn donated(module: &Module, positions: &Positions) -> BTreeSet<PosId> {
-    let aliased = module
+/// What `input_output_alias` asks for: (output, part of an entry parameter whose bytes it takes).
+///
+/// A may-alias is a wish: where the two need other numbers of bytes, or memory spaces, it can't hold,
+/// and the caller keeps the argument.
+fn aliases(module: &Module, positions: &Positions) -> Vec<(PosId, PosId)> {
+    let root = module.entry().root;
+    let bytes = |p| padding::shape_bytes(&module.shapes, positions.shape(p));
+    let space = |p| match module.shapes.get(positions.shape(p)) {
+        Shape::Array(a) => Some(a.memory_space()),
+        _ => None,
+    };
+    module
         .input_output_alias
         .iter()
-        .map(|a| (a.parameter, &a.parameter_index));
-    let given = module
-        .buffer_donors
-        .iter()
-        .map(|d| (d.parameter, &d.parameter_index));
-    aliased
-        .chain(given)
-        .filter_map(|(number, index)| {
-            let &param = module.entry().params.get(number as usize)?;
-            positions.at(module, param, index)
+        .filter_map(|alias| {
+            let &param = module.entry().params.get(alias.parameter as usize)?;
+            let output = positions.at(module, root, &alias.output_index)?;
+            let parameter = positions.at(module, param, &alias.parameter_index)?;
+            let fits = bytes(output) == bytes(parameter) && space(output) == space(parameter);
+            (fits || alias.kind == AliasKind::Must).then_some((output, parameter))
         })
         .collect()
+}
+
+/// The parts of entry parameters that `input_output_alias` or `buffer_donor` names.
+fn donated(module: &Module, positions: &Positions, aliases: &[(PosId, PosId)]) -> BTreeSet<PosId> {
+    let given = module.buffer_donors.iter().filter_map(|d| {
+        let &param = module.entry().params.get(d.parameter as usize)?;
+        positions.at(module, param, &d.parameter_index)
+    });
+    aliases.iter().map(|a| a.1).chain(given).collect()
 }
 
 fn element_starts(module: &Module, shape: ShapeId) -> Box<[u32]> {

@@ -8,12 +8,11 @@
 
 use super::flow::Flow;
 use super::fused;
-use crate::Layout;
 use crate::entity::{InstrId, PosId};
+use crate::fused_reads::{Replaced, is_elementwise, reads_in_step, same_bytes};
 use crate::module::Module;
 use crate::opcode::Opcode;
 use crate::promise::promises;
-use crate::shape::ArrayShape;
 
 /// A part of a result and the part of an operand whose bytes it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +23,16 @@ pub(super) struct Pair {
     pub(super) operand: u32,
     /// Part of that operand.
     pub(super) operand_node: u32,
+}
+
+impl From<Pair> for Replaced {
+    fn from(pair: Pair) -> Self {
+        Self {
+            output: pair.output,
+            operand: pair.operand,
+            operand_node: pair.operand_node,
+        }
+    }
 }
 
 /// The pairs that an instruction other than a fusion has by its operation, and those it declares.
@@ -98,10 +107,10 @@ pub(super) fn may_replace(flow: &Flow<'_>, output: PosId, number: usize, operand
         return false;
     };
     if !same_bytes(result, source) {
-        return instr.opcode == O::Fusion && fused::reads_in_step(flow, id, pair);
+        return instr.opcode == O::Fusion && reads_in_step(flow.module, id, pair.into());
     }
     match instr.opcode {
-        O::Fusion => fused::reads_in_step(flow, id, pair),
+        O::Fusion => reads_in_step(flow.module, id, pair.into()),
         // An all-reduce combines element i of all devices, like the all-reduce-start that is
         // in place always.
         O::Sort | O::AllReduce => {
@@ -126,37 +135,6 @@ pub(super) fn is_promised(flow: &Flow<'_>, output: PosId, number: usize, operand
         && promises(flow.module, id)
             .iter()
             .any(|p| p.operand as usize == number && Some(p.result_array as usize) == array)
-}
-
-/// Whether element `i` of the result reads each operand of the result's dimensions at `i` only.
-pub(super) fn is_elementwise(op: Opcode) -> bool {
-    op.is_elementwise()
-        || matches!(
-            op,
-            Opcode::Clamp | Opcode::Copy | Opcode::Map | Opcode::BitcastConvert
-        )
-}
-
-/// Whether element `i` of the one lies at the same bytes as element `i` of the other.
-pub(super) fn same_bytes(a: &ArrayShape, b: &ArrayShape) -> bool {
-    let bits = |s: &ArrayShape| match s.layout.as_ref().map_or(0, |l| l.element_size_in_bits) {
-        0 => 8 * s.element_type.byte_width(),
-        n => u64::from(n),
-    };
-    let plain = Layout::default();
-    let rest = |s: &ArrayShape| {
-        let l = s.layout.as_ref().unwrap_or(&plain);
-        (
-            l.tiles.clone(),
-            l.tail_padding_alignment,
-            l.split_configs.clone(),
-            l.dynamic_shape_metadata_prefix_bytes,
-        )
-    };
-    a.dims == b.dims
-        && bits(a) == bits(b)
-        && a.minor_to_major() == b.minor_to_major()
-        && rest(a) == rest(b)
 }
 
 /// Output `i` on operand `i`, for the first `n` operands.

@@ -10,6 +10,7 @@ pub(crate) mod simulate;
 use std::collections::BTreeMap;
 
 use slabplan_ir::attr::AttrName;
+use slabplan_ir::module::{AliasKind, InputOutputAlias};
 use slabplan_ir::plan::{
     Accounting, BufferKind, PLAN_VERSION, Plan, PlanBuffer, PlanSpace, PlanStats, PlanValue,
 };
@@ -70,13 +71,36 @@ impl<'m> Classes<'m> {
             }
         }
         for alias in &module.input_output_alias {
-            let root = module.entry().root;
-            let param = module.entry().params[alias.parameter as usize];
-            let output = this.positions.at(module, root, &alias.output_index);
-            let input = this.positions.at(module, param, &alias.parameter_index);
-            this.join(output.unwrap(), input.unwrap());
+            let (output, input) = this.alias_parts(alias);
+            if this.holds(alias) {
+                this.join(output, input);
+            }
         }
         this
+    }
+
+    fn alias_parts(&self, alias: &InputOutputAlias) -> (PosId, PosId) {
+        let entry = self.module.entry();
+        let at = |instr, index: &[u32]| self.positions.at(self.module, instr, index).unwrap();
+        (
+            at(entry.root, &alias.output_index),
+            at(
+                entry.params[alias.parameter as usize],
+                &alias.parameter_index,
+            ),
+        )
+    }
+
+    /// A may-alias of arrays that differ in size asks for what can't be.
+    fn holds(&self, alias: &InputOutputAlias) -> bool {
+        let (output, input) = self.alias_parts(alias);
+        alias.kind == AliasKind::Must || self.bytes(output) == self.bytes(input)
+    }
+
+    fn bytes(&self, pos: PosId) -> u64 {
+        padding::shape_bytes(&self.module.shapes, self.positions.shape(pos))
+            .unwrap()
+            .get()
     }
 
     pub(crate) fn find(&mut self, pos: PosId) -> u32 {
@@ -439,11 +463,18 @@ fn empty_plan(module: &Module, target: &Target) -> Plan {
 pub(crate) fn describe(module: &Module, plan: &mut Plan) {
     assert_eq!(PLAN_VERSION, 1);
     let mut classes = Classes::new(module);
+    let held: Vec<_> = module
+        .input_output_alias
+        .iter()
+        .filter(|a| classes.holds(a))
+        .map(|a| &a.output_index)
+        .collect();
     let donated = |number: u32, index: &[u32]| {
-        let aliased = module
-            .input_output_alias
-            .iter()
-            .any(|a| a.parameter == number && a.parameter_index.as_slice() == index);
+        let aliased = module.input_output_alias.iter().any(|a| {
+            held.contains(&&a.output_index)
+                && a.parameter == number
+                && a.parameter_index.as_slice() == index
+        });
         let given = module
             .buffer_donors
             .iter()
