@@ -105,9 +105,17 @@ impl Case {
     }
 
     /// Plans, proves, runs in every mode; results must be JAX's within the case's tolerances, and
-    /// bit-equal between modes.
+    /// bit-equal between modes. What `refused.txt` names is planned and proved, and then the executor
+    /// must refuse it with the stated words.
     pub fn check(&self) -> Result<(), String> {
         let compiled = self.compile()?;
+        if let Some(words) = self.refusal()? {
+            return match self.run(&compiled, Mode::Slab) {
+                Err(message) if message.contains(&words) => Ok(()),
+                Err(message) => Err(format!("expected `{words}`, the executor says: {message}")),
+                Ok(_) => Err(format!("ran, but must be refused with `{words}`")),
+            };
+        }
         let outputs = self.run(&compiled, Mode::Slab)?;
         self.compare(&compiled, &outputs)?;
         for mode in [Mode::SlabLate, Mode::Reference] {
@@ -116,6 +124,23 @@ impl Case {
             }
         }
         Ok(())
+    }
+
+    /// The words with which the executor must refuse the program, if it must.
+    fn refusal(&self) -> Result<Option<String>, String> {
+        let list = crate::paths::fixtures("models").join("refused.txt");
+        let list = std::fs::read_to_string(&list)
+            .map_err(|e| format!("cannot read {}: {e}", list.display()))?;
+        let name = |p: &Path| p.file_name().map(|n| n.to_string_lossy().into_owned());
+        let (Some(case), Some(file)) = (name(&self.folder), name(&self.program)) else {
+            return Err(format!("{} has no name", self.program.display()));
+        };
+        let found = list.lines().find_map(|line| {
+            let (program, words) = line.split_once(": ")?;
+            let (of, stage) = program.split_once('/')?;
+            (of == case && file.starts_with(&format!("{stage}."))).then(|| words.to_owned())
+        });
+        Ok(found)
     }
 
     fn compare(&self, compiled: &Compiled, outputs: &[HostArray]) -> Result<(), String> {
