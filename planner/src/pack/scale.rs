@@ -48,13 +48,13 @@ impl Scaled {
     }
 
     /// A packing in bytes.
-    pub(super) fn packing(&self, packing: Packing) -> Packing {
-        Packing {
-            offsets: packing.offsets.iter().map(|o| o * self.step).collect(),
-            height: packing.height * self.step,
-            lower_bound: packing.lower_bound * self.step,
-            ..packing
+    pub(super) fn packing(&self, mut packing: Packing) -> Packing {
+        for offset in &mut packing.offsets {
+            *offset *= self.step;
         }
+        packing.height *= self.step;
+        packing.lower_bound *= self.step;
+        packing
     }
 }
 

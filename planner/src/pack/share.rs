@@ -100,7 +100,7 @@ struct Chains {
     of: Vec<u32>,
     /// Distance of each buffer from its chain's offset; ties alone make it other than zero.
     distance: Vec<i64>,
-    chains: Vec<Chain>,
+    members: Vec<Chain>,
 }
 
 impl Chains {
@@ -115,7 +115,7 @@ impl Chains {
         Self {
             of: (0..problem.buffers.len() as u32).collect(),
             distance: vec![0; problem.buffers.len()],
-            chains,
+            members: chains,
         }
     }
 
@@ -124,7 +124,7 @@ impl Chains {
     fn gather(&mut self, group: &[(u32, i64)]) -> bool {
         let mut chain = Chain::new();
         for &(member, _) in group {
-            chain.extend(&self.chains[member as usize]);
+            chain.extend(&self.members[member as usize]);
         }
         if !chain.values().is_sorted() {
             return false;
@@ -133,9 +133,9 @@ impl Chains {
         for &(member, distance) in group {
             self.of[member as usize] = into;
             self.distance[member as usize] = distance;
-            self.chains[member as usize].clear();
+            self.members[member as usize].clear();
         }
-        self.chains[into as usize] = chain;
+        self.members[into as usize] = chain;
         true
     }
 
@@ -147,14 +147,14 @@ impl Chains {
         if small == large {
             return shift == 0;
         }
-        if self.chains[small as usize].len() > self.chains[large as usize].len() {
+        if self.members[small as usize].len() > self.members[large as usize].len() {
             std::mem::swap(&mut small, &mut large);
             shift = -shift;
         }
-        let fits = self.chains[small as usize]
+        let fits = self.members[small as usize]
             .iter()
             .all(|(&(start, member), &end)| {
-                fits(&self.chains[large as usize], member, start, end, |other| {
+                fits(&self.members[large as usize], member, start, end, |other| {
                     let at = self.distance[member as usize] + shift;
                     (pairs.contains(&(member, other)) && at == self.distance[other as usize])
                         || !problem.buffers[member as usize]
@@ -162,10 +162,10 @@ impl Chains {
                 })
             });
         if fits {
-            for (key, end) in std::mem::take(&mut self.chains[small as usize]) {
+            for (key, end) in std::mem::take(&mut self.members[small as usize]) {
                 self.of[key.1 as usize] = large;
                 self.distance[key.1 as usize] += shift;
-                self.chains[large as usize].insert(key, end);
+                self.members[large as usize].insert(key, end);
             }
         }
         fits

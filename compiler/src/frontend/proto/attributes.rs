@@ -83,8 +83,38 @@ pub(super) fn write_attributes(
     if let Some(m) = &i.metadata {
         write_metadata(&mut w, m);
     }
-    w.quoted("backend_config", &i.backend_config);
+    match std::str::from_utf8(&i.backend_config) {
+        Ok(config) if is_dictionary(config) => {
+            w.attr("backend_config", format_args!("{config}"));
+        }
+        _ => w.quoted("backend_config", &i.backend_config),
+    }
     Ok(())
+}
+
+/// Whether the text is one JSON dictionary from its first brace to its last (XLA's `LexesAsJsonDict`):
+/// such a configuration stands in HLO text as it is.
+fn is_dictionary(text: &str) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if in_string => escaped = true,
+            '"' => in_string = !in_string,
+            '{' if !in_string => depth += 1,
+            '}' if !in_string => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return at + 1 == text.len();
+                }
+            }
+            _ => {}
+        }
+        if depth == 0 {
+            return false;
+        }
+    }
+    false
 }
 
 /// `, frontend_attributes={k="v",...}` of an instruction or of the module, if there are any.
