@@ -12,7 +12,7 @@
 use smallvec::SmallVec;
 
 use slabplan_ir::attr::{AttrName, OperandAlias};
-use slabplan_ir::entity::{EntityId, PrimaryMap, SecondaryMap};
+use slabplan_ir::entity::{PrimaryMap, SecondaryMap};
 use slabplan_ir::instr::Instr;
 use slabplan_ir::{InstrId, Module, Opcode, PosId, Positions};
 
@@ -95,8 +95,8 @@ impl Dataflow {
         let mut at = positions.filled(None);
         let mut values = PrimaryMap::new();
         let mut merges = Vec::new();
-        for index in 0..positions.len() {
-            let pos = PosId::from_index(index);
+        // In program order, so that numbers do not depend on how computations are listed.
+        for pos in order.sequence().iter().flat_map(|&i| positions.of(i)) {
             let kind = match resolved.of[pos] {
                 Source::Own => ValueKind::Defined,
                 Source::Merge(m) if resolved.is_value(m) => resolved.merges[m as usize].kind,

@@ -10,7 +10,7 @@ use slabplan_ir::{CompId, EntityId, InstrId, Module, SecondaryMap};
 use crate::pass::{Changed, Pass, PassError, Property, Unit};
 
 /// Instructions a module may grow by; past it the input is hostile (calls that double at every level).
-const MAX_ADDED: usize = 4_000_000;
+const MAX_ADDED: usize = 1_000_000;
 
 /// Clones computations that several instructions call.
 pub struct FlattenCallGraph;
