@@ -2,7 +2,7 @@
 //!
 //! Medians of five runs in one process; the last column is the largest memory of the process so far.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use slabplan::report::Table;
@@ -50,7 +50,7 @@ fn main() {
 }
 
 /// Seconds of reading, passes, packing, checking, and their sum.
-fn measure(path: &PathBuf, target_name: &str) -> ([f64; 5], Compiled) {
+fn measure(path: &Path, target_name: &str) -> ([f64; 5], Compiled) {
     let start = Instant::now();
     let module = frontend::load_module(&path.to_string_lossy()).expect("a corpus module");
     let read = start.elapsed().as_secs_f64();
