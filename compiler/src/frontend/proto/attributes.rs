@@ -451,7 +451,7 @@ fn write_computations(
     i: &Instruction,
     names: &Names<'_>,
 ) -> Result<(), String> {
-    let called = i
+    let mut called = i
         .called_computation_ids
         .iter()
         .map(|&id| names.computation(id))
@@ -461,8 +461,11 @@ fn write_computations(
         ("fusion" | "async-start", _) => &["calls"],
         // The chain's later links repeat the computation, which the start names already.
         ("async-update" | "async-done", _) => return Ok(()),
-        // The proto has the body first.
-        ("while", _) => &["body", "condition"],
+        // The proto has the body first, the text the condition.
+        ("while", _) => {
+            called.reverse();
+            &["condition", "body"]
+        }
         ("select-and-scatter", _) => &["select", "scatter"],
         ("conditional", 2) if chooses_by_predicate(i, names)? => {
             &["true_computation", "false_computation"]
