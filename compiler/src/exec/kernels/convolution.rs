@@ -1,61 +1,50 @@
 //! `convolution`: any dimension labels, strides, dilations, padding, groups and window reversal.
 //!
-//! Rows of the matrix product are places of the output; the window elements that
-//! a block of rows meets are copied side by side and multiplied with the kernel
-//! at once. Window elements that meet only padding or gaps cost nothing, which
-//! matters since XLA:TPU writes batched matrix products as convolutions whose
-//! windows mostly meet gaps.
+//! A matrix product: rows are places of the output, columns its features, and each sum goes over
+//! the window's elements and the input features. What a place meets under its window is read
+//! from the input while the product [packs](Patches) its blocks.
 
 use slabplan_ir::ElementType;
 use slabplan_ir::attr::{AttrName, ConvDimLabels};
-use smallvec::SmallVec;
 
 use super::convert::Convert;
-use super::matmul::{Accumulator, Panels, Rows, accumulator_type, match_accumulator, multiply_add};
-use super::pack::Pack;
-use super::prepare::{Dims, Prepare, dims, row_major_strides};
-use super::scalar::{Scalar, width};
-use super::strided::StridedCopy;
-use super::walk::{Axes, Walk, volume};
-use super::window::{Axis, axes};
+use super::matmul::{
+    Accumulator, Matrix, Rows, Size, StridedLines, StridedSink, accumulator_type,
+    match_accumulator, multiply, position,
+};
+use super::patches::{Patches, Spatial};
+use super::prepare::{Dims, Prepare, dims};
+use super::scalar::width;
+use super::walk::{Axes, merge};
+use super::widen::Widen;
+use super::window::axes;
 use super::{ArrayMut, ArrayRef, KernelError, Run};
 
-/// Places of the output computed at a time.
-const BLOCK: usize = 64;
 /// Most spatial dimensions.
-const MAX_SPATIAL: usize = 8;
-/// Columns of the left-hand matrix multiplied at a time, if one window element has no more.
-const COLUMNS: usize = 1024;
+pub(super) const MAX_SPATIAL: usize = 8;
+/// Products and sums below which one thread does all.
+const SEQUENTIAL: usize = 1 << 18;
 
 #[derive(Debug)]
 struct Convolution {
     accumulator: ElementType,
-    /// Spatial dimensions, with steps of input and output in elements.
-    spatial: SmallVec<[(Axis, usize, usize); 3]>,
-    window: Axes,
-    places: Axes,
+    patches: Patches,
+    /// One group's kernel: output features by (window elements and input features).
+    kernel: Matrix,
+    size: Size,
+    /// Places and features of one group in the output, steps in elements.
+    rows: Axes,
+    columns: Axes,
     groups: usize,
-    /// Output places of one group in the batch dimension; steps of input and output.
-    batch: (usize, usize, usize),
-    /// Input features of one group and their step.
-    features: (usize, usize),
-    /// Elements between the groups' first inputs.
-    group_step: usize,
-    /// Output features of one group, and their step.
-    outputs: (usize, usize),
-    /// The whole input in the accumulator's type.
-    input: Pack,
-    /// One group's kernel as a matrix: (window elements x input features) x output features.
-    kernel: Pack,
-    /// Byte of the kernel's element under the window's first, and bytes between groups.
-    kernel_start: usize,
-    kernel_group_step: usize,
-    panels: Panels,
-    panel_bytes: usize,
-    /// Window elements multiplied at a time.
-    taps: usize,
-    convert: Option<Convert>,
-    result_width: usize,
+    /// Elements between the groups' first inputs, kernels and outputs.
+    group_steps: [usize; 3],
+    input: Widen,
+    weights: Widen,
+    /// Bytes of the product before it is converted to the result's type, if it is another.
+    product: Option<(usize, Convert)>,
+    /// Most tasks that run at once, and the scratch of each.
+    parts: usize,
+    part_bytes: usize,
 }
 
 /// Prepares a `convolution`.
@@ -80,11 +69,7 @@ pub(super) fn prepare(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         &pick(&xs, &labels.input_spatial),
         &pick(&out, &labels.output_spatial),
     )?;
-    let (x_steps, k_steps, out_steps) = (
-        row_major_strides(&xs),
-        row_major_strides(&ks),
-        row_major_strides(&out),
-    );
+    let (x_steps, k_steps, out_steps) = (p.strides(x), p.strides(k), p.strides(result));
 
     let feature_groups = p.count(AttrName::FeatureGroupCount)?;
     let batch_groups = p.count(AttrName::BatchGroupCount)?;
@@ -109,79 +94,103 @@ pub(super) fn prepare(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     let ty = result.element_type;
     let accumulator =
         accumulator_type(ty).ok_or_else(|| p.error(format!("not defined on {ty}")))?;
+    let batch = in_batch / batch_groups;
+    let outputs = k_outputs / groups;
 
-    // The kernel as a matrix; a reversed window is read from its far end.
-    let mut kernel_start = 0;
-    let mut kernel_axes = Vec::new();
-    for (w, &d) in windows.iter().zip(&labels.kernel_spatial) {
-        let step = k_steps[d] as isize;
-        if w.reversal {
-            kernel_start += ks[d].saturating_sub(1) * k_steps[d];
-        }
-        kernel_axes.push((ks[d], if w.reversal { -step } else { step }));
-    }
-    kernel_axes.push((k_features, k_steps[labels.kernel_input_feature] as isize));
-    let group_outputs = k_outputs / groups;
-    let output_step = k_steps[labels.kernel_output_feature];
-    kernel_axes.push((group_outputs, output_step as isize));
-
-    let too_large = || p.error("is too large to execute".into());
-    let elements = |sizes: &[usize]| sizes.iter().try_fold(1usize, |n, &s| n.checked_mul(s));
-    let depth = elements(
-        &kernel_axes[..kernel_axes.len() - 1]
-            .iter()
-            .map(|a| a.0)
-            .collect::<Vec<_>>(),
-    );
-    let panels = Panels {
-        depth: depth.ok_or_else(too_large)?,
-        columns: group_outputs,
-    };
-    let batch_per_group = in_batch / batch_groups;
-    let (x_batch_step, x_feature_step) =
-        (x_steps[labels.input_batch], x_steps[labels.input_feature]);
-    let input_axes: Vec<(usize, isize)> = xs
-        .iter()
-        .zip(&x_steps)
-        .map(|(&n, &s)| (n, s as isize))
-        .collect();
     let spatial = axes
         .iter()
-        .zip(labels.input_spatial.iter().zip(&labels.output_spatial))
-        .map(|(&axis, (&i, &o))| (axis, x_steps[i], out_steps[o]))
+        .zip(windows)
+        .zip(&labels.input_spatial)
+        .map(|((&axis, w), &d)| Spatial {
+            axis,
+            step: x_steps[d],
+            reversed: w.reversal,
+        })
         .collect();
+    // The output's dimensions but the features, as they follow each other in memory.
+    let mut places: Vec<usize> = (0..out.len())
+        .filter(|&d| d != labels.output_feature)
+        .collect();
+    places.sort_by_key(|&d| std::cmp::Reverse(out_steps[d]));
+    let patches = Patches {
+        spatial,
+        places: places
+            .iter()
+            .map(|&d| (out[d], labels.output_spatial.iter().position(|&s| s == d)))
+            .collect(),
+        batch_step: x_steps[labels.input_batch],
+        features: k_features,
+        feature_step: x_steps[labels.input_feature],
+    };
+    let kernel_depth = labels
+        .kernel_spatial
+        .iter()
+        .chain([&labels.kernel_input_feature])
+        .map(|&d| (ks[d], k_steps[d]));
+    let kernel = Matrix {
+        lines: [(outputs, k_steps[labels.kernel_output_feature])]
+            .into_iter()
+            .collect(),
+        depth: merge(kernel_depth),
+    };
+    let too_large = || p.error("is too large to execute".into());
+    let product = |sizes: &[usize]| sizes.iter().try_fold(1usize, |n, &s| n.checked_mul(s));
+    let depth = ks
+        .iter()
+        .enumerate()
+        .filter(|(d, _)| *d != labels.kernel_output_feature)
+        .map(|(_, &n)| n);
+    let size = Size {
+        rows: product(&places.iter().map(|&d| out[d]).collect::<Dims>()).ok_or_else(too_large)?,
+        columns: outputs,
+        depth: product(&depth.collect::<Dims>()).ok_or_else(too_large)?,
+    };
+    let rows: Axes = places.iter().map(|&d| (out[d], out_steps[d])).collect();
+    let columns: Axes = [(outputs, out_steps[labels.output_feature])]
+        .into_iter()
+        .collect();
+    let nested = rows
+        .iter()
+        .all(|r| out_steps[labels.output_feature].saturating_mul(outputs) <= r.1 || r.0 == 1);
+    let work = size
+        .rows
+        .saturating_mul(size.columns)
+        .saturating_mul(size.depth);
+    let parts = if nested && work >= SEQUENTIAL {
+        p.threads
+    } else {
+        1
+    };
+    let product_bytes = p
+        .element_count(result)?
+        .checked_mul(width(accumulator))
+        .ok_or_else(too_large)?;
+    let convert = (ty != accumulator).then(|| Convert::new(accumulator, ty));
     Ok(Box::new(Convolution {
         accumulator,
-        spatial,
-        window: axes.iter().map(|a| (a.window, 0)).collect(),
-        places: labels.output_spatial.iter().map(|&d| (out[d], 0)).collect(),
+        patches,
+        kernel,
+        size,
+        rows,
+        columns,
         groups,
-        batch: (
-            batch_per_group,
-            x_batch_step,
-            out_steps[labels.output_batch],
-        ),
-        features: (k_features, x_feature_step),
-        group_step: if batch_groups > 1 {
-            batch_per_group * x_batch_step
-        } else {
-            k_features * x_feature_step
-        },
-        outputs: (group_outputs, out_steps[labels.output_feature]),
-        input: Pack::new(p, x.element_type, accumulator, &input_axes)?,
-        kernel: Pack::new(p, k.element_type, accumulator, &kernel_axes)?,
-        kernel_start: kernel_start * width(k.element_type),
-        kernel_group_step: group_outputs * output_step * width(k.element_type),
-        panels,
-        panel_bytes: panels
-            .elements()
-            .and_then(|n| n.checked_mul(width(accumulator)))
+        group_steps: [
+            if batch_groups > 1 {
+                batch * x_steps[labels.input_batch]
+            } else {
+                k_features * x_steps[labels.input_feature]
+            },
+            outputs * k_steps[labels.kernel_output_feature],
+            outputs * out_steps[labels.output_feature],
+        ],
+        input: Widen::new(p, x, accumulator)?,
+        weights: Widen::new(p, k, accumulator)?,
+        product: convert.flatten().map(|c| (product_bytes, c)),
+        parts,
+        part_bytes: size
+            .scratch_bytes(width(accumulator))
+            .filter(|b| b.checked_mul(parts).is_some())
             .ok_or_else(too_large)?,
-        taps: (COLUMNS / k_features.max(1)).max(1),
-        convert: (ty != accumulator)
-            .then(|| Convert::new(accumulator, ty))
-            .flatten(),
-        result_width: width(ty),
     }))
 }
 
@@ -216,189 +225,87 @@ fn check_labels(
 }
 
 impl Run for Convolution {
+    fn is_strided(&self) -> bool {
+        true
+    }
+
     fn scratch_bytes(&self) -> usize {
         self.input.scratch_bytes()
-            + self.kernel.scratch_bytes()
-            + self.panel_bytes
-            + self.block_bytes()
-            + self.sum_bytes()
-            + self.converted_bytes()
+            + self.weights.scratch_bytes()
+            + self.product.map_or(0, |(bytes, _)| bytes)
+            + self.parts * self.part_bytes
     }
 
     fn run(&self, operands: &[ArrayRef<'_>], results: &mut [ArrayMut<'_>], scratch: &mut [u8]) {
-        if results[0].data.is_empty() {
+        let out = &mut *results[0].data;
+        if out.is_empty() {
             return;
         }
-        match_accumulator!(self.accumulator, T => self.run_typed::<T>(operands, results, scratch));
+        let (input, scratch) = scratch.split_at_mut(self.input.scratch_bytes());
+        let (weights, scratch) = scratch.split_at_mut(self.weights.scratch_bytes());
+        let input = self.input.apply(operands[0].data, input);
+        let weights = self.weights.apply(operands[1].data, weights);
+        match &self.product {
+            None => self.groups(input, weights, out, scratch),
+            Some((bytes, convert)) => {
+                let (product, scratch) = scratch.split_at_mut(*bytes);
+                self.groups(input, weights, product, scratch);
+                convert.apply(product, out);
+            }
+        }
     }
-}
-
-/// A place of the output: its index along the spatial dimensions and in the batch.
-#[derive(Clone, Copy, Default)]
-struct Place {
-    spatial: [usize; MAX_SPATIAL],
-    batch: usize,
 }
 
 impl Convolution {
-    fn block_bytes(&self) -> usize {
-        BLOCK * self.taps * self.features.0 * width(self.accumulator)
-    }
-
-    fn sum_bytes(&self) -> usize {
-        BLOCK * self.outputs.0 * width(self.accumulator)
-    }
-
-    fn converted_bytes(&self) -> usize {
-        if self.convert.is_some() {
-            BLOCK * self.outputs.0 * self.result_width
-        } else {
-            0
-        }
-    }
-
-    fn run_typed<T: Accumulator>(
-        &self,
-        operands: &[ArrayRef<'_>],
-        results: &mut [ArrayMut<'_>],
-        scratch: &mut [u8],
-    ) {
-        let (input_scratch, scratch) = scratch.split_at_mut(self.input.scratch_bytes());
-        let (kernel_scratch, scratch) = scratch.split_at_mut(self.kernel.scratch_bytes());
-        let (panels, scratch) = scratch.split_at_mut(self.panel_bytes);
-        let (columns, scratch) = scratch.split_at_mut(self.block_bytes());
-        let (sums, converted) = scratch.split_at_mut(self.sum_bytes());
-        let input = self.input.apply(operands[0].data, 0, input_scratch);
-        let rows = volume(&self.places) * self.batch.0;
-        for group in 0..self.groups {
-            let start = self.kernel_start + group * self.kernel_group_step;
-            let kernel = self.kernel.apply(operands[1].data, start, kernel_scratch);
-            self.panels.pack::<T>(kernel, panels);
-            let mut spatial = Walk::new(&self.places);
-            let mut batch = 0;
-            for first in (0..rows).step_by(BLOCK) {
-                let mut places = [Place::default(); BLOCK];
-                let places = &mut places[..BLOCK.min(rows - first)];
-                for place in &mut *places {
-                    place.spatial[..self.spatial.len()].copy_from_slice(spatial.index());
-                    place.batch = batch;
-                    batch += 1;
-                    if batch == self.batch.0 {
-                        batch = 0;
-                        spatial.advance();
-                    }
-                }
-                let sums = &mut sums[..places.len() * self.outputs.0 * T::BYTES];
-                sums.fill(0);
-                self.block::<T>(
-                    &input[group * self.group_step * T::BYTES..],
-                    places,
-                    columns,
-                    panels,
-                    sums,
+    fn groups(&self, input: &[u8], weights: &[u8], out: &mut [u8], scratch: &mut [u8]) {
+        match_accumulator!(self.accumulator, T => {
+            for group in 0..self.groups {
+                let [input_at, weights_at, out_at] =
+                    self.group_steps.map(|step| group * step * width(self.accumulator));
+                self.group::<T>(
+                    &input[input_at.min(input.len())..],
+                    &weights[weights_at.min(weights.len())..],
+                    &mut out[out_at..],
+                    scratch,
                 );
-                let converted = match &self.convert {
-                    None => sums,
-                    Some(convert) => {
-                        let out =
-                            &mut converted[..places.len() * self.outputs.0 * self.result_width];
-                        convert.apply(sums, out);
-                        out
-                    }
-                };
-                self.write(group, places, converted, results[0].data);
             }
-        }
+        });
     }
 
-    /// Adds to `sums` the products of the elements under the windows of `places` with the kernel.
-    fn block<T: Scalar + Accumulator>(
+    fn group<T: Accumulator>(
         &self,
         input: &[u8],
-        places: &[Place],
-        columns: &mut [u8],
-        kernel: &[u8],
-        sums: &mut [u8],
+        weights: &[u8],
+        out: &mut [u8],
+        scratch: &mut [u8],
     ) {
-        let features = self.features.0;
-        let stride = self.taps * features;
-        let mut multiply = |columns: &[u8], first: usize, held: usize| {
-            let rows = Rows {
-                data: columns,
-                stride,
-                count: places.len(),
-            };
-            let depth = held * features;
-            multiply_add::<T>(rows, depth, self.panels, kernel, first * features, sums);
+        let rows = Rows {
+            first: 0,
+            last: self.size.rows,
+            base: 0,
+            parts: self.parts,
+            part_bytes: self.part_bytes,
         };
-        let mut window = Walk::new(&self.window);
-        // Consecutive window elements held in `columns`: the first one's number, and how many.
-        let (mut first, mut held) = (0, 0);
-        for tap in 0..volume(&self.window) {
-            let mut met = [None; BLOCK];
-            let met = &mut met[..places.len()];
-            for (met, place) in met.iter_mut().zip(places) {
-                *met = self.input_position(place, window.index());
-            }
-            window.advance();
-            if held > 0 && (held == self.taps || met.iter().all(Option::is_none)) {
-                multiply(columns, first, held);
-                held = 0;
-            }
-            if met.iter().all(Option::is_none) {
-                continue;
-            }
-            if held == 0 {
-                first = tap;
-            }
-            for (row, &mut met) in met.iter_mut().enumerate() {
-                let at = (row * stride + held * features) * T::BYTES;
-                let out = &mut columns[at..at + features * T::BYTES];
-                match met {
-                    Some(from) => self.read_features::<T>(input, from, out),
-                    None => out.fill(0),
-                }
-            }
-            held += 1;
-        }
-        if held > 0 {
-            multiply(columns, first, held);
-        }
-    }
-
-    /// The input element (of feature 0) that a window element meets at a place.
-    fn input_position(&self, place: &Place, element: &[usize]) -> Option<usize> {
-        let mut position = place.batch * self.batch.1;
-        for ((&(axis, step, _), &at), &k) in self.spatial.iter().zip(&place.spatial).zip(element) {
-            position += axis.meets(at, k)? * step;
-        }
-        Some(position)
-    }
-
-    fn read_features<T: Scalar>(&self, input: &[u8], from: usize, out: &mut [u8]) {
-        let w = T::BYTES;
-        let step = self.features.1;
-        if step == 1 {
-            let n = out.len();
-            out.copy_from_slice(&input[from * w..][..n]);
-            return;
-        }
-        for (f, out) in out.chunks_exact_mut(w).enumerate() {
-            out.copy_from_slice(&input[(from + f * step) * w..][..w]);
-        }
-    }
-
-    /// Writes the sums of one group at its places.
-    fn write(&self, group: usize, places: &[Place], sums: &[u8], out: &mut [u8]) {
-        let w = self.result_width;
-        let (count, step) = self.outputs;
-        let copy = StridedCopy::new(w, [(count, 1, step as isize)]);
-        for (row, place) in places.iter().enumerate() {
-            let mut to = place.batch * self.batch.2 + group * count * step;
-            for (&(_, _, step), &at) in self.spatial.iter().zip(&place.spatial) {
-                to += at * step;
-            }
-            copy.run(sums, row * count * w, out, to * w);
-        }
+        rows.in_parallel(
+            out,
+            scratch,
+            &|row| position(&self.rows, row) * width(self.accumulator),
+            &|rows, out, scratch| {
+                let mut sink = StridedSink {
+                    data: out,
+                    base: rows.base,
+                    first_row: rows.first,
+                    rows: &self.rows,
+                    columns: &self.columns,
+                };
+                let weights = StridedLines {
+                    matrix: &self.kernel,
+                    data: weights,
+                };
+                let range = (rows.first, rows.last);
+                let patches = self.patches.of(input);
+                multiply::<T>(&patches, &weights, self.size, range, &mut sink, scratch);
+            },
+        );
     }
 }

@@ -63,6 +63,7 @@ pub(super) fn prepare(p: &Prepare<'_>) -> Result<Option<Box<dyn Run>>, KernelErr
         .collect();
     let inner = prepare_run(&Prepare {
         operand_shapes: Some(&inside),
+        in_layout: false,
         ..*p
     })?;
     let pairs = shapes.into_iter().zip(&inside);
@@ -81,6 +82,7 @@ fn reduction(p: &Prepare<'_>) -> Result<Option<Box<dyn Run>>, KernelError> {
     let inside: Vec<ArrayShape> = pairs().map(|(r, o)| retyped(r, o.element_type)).collect();
     let inner = prepare_run(&Prepare {
         result_shapes: Some(&inside),
+        in_layout: false,
         ..*p
     })?;
     let results = results

@@ -43,7 +43,8 @@ mod walk;
 mod convolution;
 mod dot;
 mod matmul;
-mod pack;
+mod patches;
+mod widen;
 
 mod batch_norm;
 mod cholesky;
@@ -138,6 +139,10 @@ trait Run: fmt::Debug + Send + Sync {
     /// Bytes of scratch it needs.
     fn scratch_bytes(&self) -> usize {
         0
+    }
+    /// Whether arrays are taken in their plain layouts: see `Prepare::strides`.
+    fn is_strided(&self) -> bool {
+        false
     }
     /// Computes the results. Arrays and scratch are of the sizes the kernel was prepared for.
     fn run(&self, operands: &[ArrayRef<'_>], results: &mut [ArrayMut<'_>], scratch: &mut [u8]);

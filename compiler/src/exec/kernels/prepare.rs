@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use super::KernelError;
 use super::scalar::width;
+use crate::exec::tiled::plain_strides;
 
 /// Most dimensions a kernel handles; index vectors of this length live on the stack.
 pub(super) const MAX_RANK: usize = 24;
@@ -26,6 +27,10 @@ pub(super) struct Prepare<'m> {
     pub(super) operand_shapes: Option<&'m [ArrayShape]>,
     /// Shapes to take for those of its results.
     pub(super) result_shapes: Option<&'m [ArrayShape]>,
+    /// Whether arrays lie as their layouts say, where those are plain; else all are row-major.
+    pub(super) in_layout: bool,
+    /// Most threads that the kernel may use at once.
+    pub(super) threads: usize,
 }
 
 impl<'m> Prepare<'m> {
@@ -37,6 +42,8 @@ impl<'m> Prepare<'m> {
             instr: &module.instrs[id],
             operand_shapes: None,
             result_shapes: None,
+            in_layout: false,
+            threads: 1,
         }
     }
 
@@ -130,6 +137,15 @@ impl<'m> Prepare<'m> {
             .filter(|&n| isize::try_from(n).is_ok())
             .map(|n| n as usize / width(shape.element_type))
             .ok_or_else(|| self.error("an array is too large to execute".into()))
+    }
+
+    /// Elements between neighbours along each dimension of an array of `shape`.
+    ///
+    /// For kernels whose [`Run::is_strided`](super::Run::is_strided) says so; others get their
+    /// arrays row-major.
+    pub(super) fn strides(&self, shape: &ArrayShape) -> Dims {
+        let plain = self.in_layout.then(|| plain_strides(shape)).flatten();
+        plain.unwrap_or_else(|| row_major_strides(&dims(shape)))
     }
 
     /// An integer attribute that must be there.

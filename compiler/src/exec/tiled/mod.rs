@@ -139,6 +139,32 @@ impl TiledMap {
     }
 }
 
+/// Elements between neighbours along each dimension, where the layout only orders dimensions:
+/// no tiles, no padding, elements as in dense form.
+pub(crate) fn plain_strides(array: &ArrayShape) -> Option<SmallVec<[usize; 6]>> {
+    if let Some(layout) = &array.layout {
+        let plain = layout.tiles.is_empty()
+            && layout.split_configs.is_empty()
+            && layout.dynamic_shape_metadata_prefix_bytes == 0
+            && storage(array, layout) == Ok(Storage::Same)
+            && layout.tail_padding_alignment.0 <= 1;
+        if !plain {
+            return None;
+        }
+    }
+    if array.dynamic != 0 {
+        return None;
+    }
+    let mut strides = SmallVec::from_elem(1, array.rank());
+    let mut step = 1usize;
+    for &d in &*array.minor_to_major() {
+        strides[d as usize] = step;
+        // With a dimension of size 0 there is no element to find.
+        step = step.checked_mul((array.dims[d as usize] as usize).max(1))?;
+    }
+    Some(strides)
+}
+
 fn unsupported(what: &str) -> LayoutError {
     LayoutError::Unsupported(what.to_owned())
 }
