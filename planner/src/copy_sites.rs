@@ -173,6 +173,17 @@ impl<'a> Edits<'a> {
         id
     }
 
+    /// The control predecessors in `comp`, ascending.
+    fn waited_for(&self, comp: CompId) -> Vec<InstrId> {
+        let instrs = self.module.computations[comp].instrs.iter();
+        let predecessors =
+            instrs.flat_map(|&i| self.module.instrs[i].control_predecessors().iter().copied());
+        let mut found: Vec<InstrId> = predecessors.collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
     /// Puts the new instructions into the orders of their computations, and drops tuples that nobody
     /// takes any more.
     fn place(&mut self) {
@@ -189,9 +200,13 @@ impl<'a> Edits<'a> {
         let replaced = std::mem::take(&mut self.replaced);
         for comp in touched {
             let root = self.module.computations[comp].root;
+            let waited_for = self.waited_for(comp);
             let is_dropped = |module: &Module, i: InstrId| {
                 let instr = &module.instrs[i];
-                instr.opcode == Opcode::Tuple && i != root && users.of(i).is_empty()
+                instr.opcode == Opcode::Tuple
+                    && i != root
+                    && users.of(i).is_empty()
+                    && waited_for.binary_search(&i).is_err()
             };
 
             let old = std::mem::take(&mut self.module.computations[comp].instrs);

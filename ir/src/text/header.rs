@@ -46,6 +46,10 @@ impl Parser<'_> {
     pub(super) fn header(&mut self) -> Rule<()> {
         let name = self.cursor.name("the module's name")?;
         self.module.name = self.str(name);
+        // XLA's lexer takes `name:` for a name too.
+        if self.cursor.peek() == b':' {
+            self.cursor.bump();
+        }
         while self.cursor.eat(b',') {
             let Some(span) = self.cursor.ident() else {
                 return Err(self.cursor.unexpected("an attribute of the module"));

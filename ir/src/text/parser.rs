@@ -62,6 +62,8 @@ pub(super) struct Parser<'s> {
     pub(super) unnamed: Vec<CompId>,
     /// Parts of all shapes that were inferred.
     pub(super) inferred_parts: u64,
+    /// The async-start that every async-start and -update belongs to.
+    pub(super) async_start_of: Table<InstrId, InstrId>,
     /// Whether the end of the text was reported as an error.
     pub(super) reported_end: bool,
     /// Whether operands that are not defined become parameters: in the single-instruction form.
@@ -129,6 +131,7 @@ impl<'s> Parser<'s> {
             generated_names: Table::default(),
             unnamed: Vec::new(),
             inferred_parts: 0,
+            async_start_of: Table::default(),
             reported_end: false,
             reify_parameters: false,
         }
