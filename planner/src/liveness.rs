@@ -382,12 +382,11 @@ impl Climb<'_> {
         }
     }
 
-    /// Whether `comp` is `home`, or calls it (through calls and asynchronous operations, which return
-    /// the value itself).
+    /// Whether `comp` is `home`, or calls it by instructions that return the value itself.
     fn is_visible_from(&self, mut home: CompId, comp: CompId) -> bool {
         while home != comp {
             match self.order.caller(home).map(|c| &self.module.instrs[c]) {
-                Some(i) if matches!(i.opcode, Opcode::Call | Opcode::AsyncStart) => {
+                Some(i) if returns_values_themselves(i.opcode) => {
                     home = i.computation;
                 }
                 _ => return false,
@@ -402,6 +401,15 @@ impl Climb<'_> {
             out.push(interval(span.start, span.end));
         }
     }
+}
+
+/// Whether what a called computation returns is the caller's result as it is: of a conditional with
+/// one branch it is.
+fn returns_values_themselves(caller: Opcode) -> bool {
+    matches!(
+        caller,
+        Opcode::Call | Opcode::AsyncStart | Opcode::Conditional
+    )
 }
 
 /// Asynchronous operations: what is defined inside their computation is live until the done.

@@ -7,5 +7,6 @@ pub mod hunt;
 pub mod models;
 pub mod paths;
 pub mod promises;
+pub mod repeat;
 pub mod rules;
 pub mod stages;
