@@ -141,12 +141,44 @@ impl<'a> Edits<'a> {
 
     fn copy(&mut self, site: Site, original: InstrId, wanted: &Wanted) -> InstrId {
         let shape = wanted.shape.unwrap_or(self.module.instrs[original].shape);
+        if self.reads_next_to_nothing(original) {
+            return self.computed_again(site, original, shape);
+        }
         let instr = self.push(site, "copy", Opcode::Copy, shape, &[original]);
         self.inserted.push(InsertedCopy {
             instr,
             cause: wanted.cause.clone(),
         });
         instr
+    }
+
+    /// Whether computing an array again is cheaper than copying it.
+    fn reads_next_to_nothing(&self, instr: InstrId) -> bool {
+        let i = &self.module.instrs[instr];
+        let of_scalar = || {
+            let operand = self.module.instrs[i.operands[0]].shape;
+            self.module
+                .shapes
+                .array(operand)
+                .is_some_and(|a| a.rank() == 0)
+        };
+        match i.opcode {
+            Opcode::Iota => true,
+            Opcode::Broadcast => of_scalar(),
+            _ => false,
+        }
+    }
+
+    fn computed_again(&mut self, site: Site, original: InstrId, shape: ShapeId) -> InstrId {
+        let Instr {
+            opcode,
+            operands,
+            attrs,
+            ..
+        } = self.module.instrs[original].clone();
+        let again = self.push(site, opcode.name(), opcode, shape, &operands);
+        self.module.instrs[again].attrs = attrs;
+        again
     }
 
     fn push(

@@ -61,7 +61,7 @@ fn rows<'a>(modules: impl Iterator<Item = (&'a str, Vec<usize>)>) {
                 .expect("this program starts");
             let line = String::from_utf8_lossy(&output.stdout);
             if output.status.success() {
-                table.row(line.split_whitespace().map(str::to_owned).collect());
+                table.row(line.split_whitespace().map(str::to_owned));
             } else {
                 eprintln!("{name} {n}: {}", String::from_utf8_lossy(&output.stderr));
             }

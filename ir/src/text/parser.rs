@@ -53,9 +53,6 @@ pub(super) struct Parser<'s> {
     pub(super) depth: usize,
     /// `ENTRY` of the text.
     pub(super) entry: Option<CompId>,
-    /// Where the header's aliases and donors stand, for errors found later.
-    pub(super) alias_spans: Vec<Range<usize>>,
-    pub(super) donor_spans: Vec<Range<usize>>,
     /// How many nested instructions and inline computations got a name, by its start.
     pub(super) generated_names: Table<String, usize>,
     /// Computations whose names were generated.
@@ -126,8 +123,6 @@ impl<'s> Parser<'s> {
             attr_names: AttrName::ALL.iter().map(|&a| (a.name(), a)).collect(),
             depth: 0,
             entry: None,
-            alias_spans: Vec::new(),
-            donor_spans: Vec::new(),
             generated_names: Table::default(),
             unnamed: Vec::new(),
             inferred_parts: 0,
