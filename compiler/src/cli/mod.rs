@@ -5,6 +5,7 @@
 
 mod check;
 mod error;
+mod judge;
 mod load;
 mod pack;
 mod plan;

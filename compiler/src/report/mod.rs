@@ -4,8 +4,10 @@ mod packing_svg;
 mod plan_json;
 mod summary;
 mod table;
+mod value;
 
 pub use packing_svg::packing_svg;
 pub use plan_json::plan_json;
 pub use summary::plan_summary;
 pub use table::Table;
+pub use value::value_name;

@@ -6,7 +6,8 @@
 
 mod attributes;
 mod literal;
-mod messages;
+pub(crate) mod messages;
+mod names;
 mod replica_groups;
 mod shape;
 mod text;
@@ -15,6 +16,8 @@ use prost::Message;
 use slabplan_ir::Module;
 
 use messages::{HloModule, HloProto};
+
+pub use names::InstructionNames;
 
 /// Reads an `HloModuleProto` or an `HloProto`; the error says what is wrong and what to do.
 pub(super) fn parse(bytes: &[u8]) -> Result<Module, String> {
@@ -46,6 +49,7 @@ fn decode(bytes: &[u8]) -> Result<HloModule, String> {
     }
     if let Ok(HloProto {
         hlo_module: Some(module),
+        ..
     }) = HloProto::decode(bytes)
         && !module.computations.is_empty()
     {

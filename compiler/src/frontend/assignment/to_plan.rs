@@ -1,0 +1,368 @@
+//! XLA's assignment as a plan of a module, for the checker.
+//!
+//! XLA's plan of a memory space is several allocations without addresses: an allocation for each
+//! argument, output and constant, and a heap. Here they lie side by side in one slab, in the order of
+//! the file, each at the space's alignment. Index tables of tuples, which slabplan does not have, and
+//! what is local to one instruction are left out.
+
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
+use slabplan_ir::entity::PrimaryMap;
+use slabplan_ir::plan::{
+    Accounting, BufferKind, Plan, PlanBuffer, PlanSpace, PlanStats, PlanValue, fingerprint,
+};
+use slabplan_ir::units::UnitError;
+use slabplan_ir::{BufferId, Bytes, CompId, EntityId, InstrId, Module, Offset, PosId, Target};
+use slabplan_planner::{Analysis, PlanConfig, PlanError, analyse};
+
+use super::{Allocation, Assigned, Assignment, AssignmentError, Place};
+
+/// XLA's plan, and what it rests on.
+#[derive(Clone, Debug)]
+pub struct JudgedPlan {
+    /// The plan: a buffer for every must-alias class at every place that XLA gives it.
+    pub plan: Plan,
+    /// What slabplan knows of the module.
+    pub analysis: Analysis,
+    /// Per memory space, where the heaps of temporaries begin in the slab, and their bytes.
+    pub heaps: Vec<Heap>,
+}
+
+/// A heap of temporaries of XLA's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heap {
+    /// Memory space.
+    pub space: u32,
+    /// First byte in the slab of that space.
+    pub start: u64,
+    /// Bytes, index tables of tuples included.
+    pub size: u64,
+    /// Bytes of the index tables in it.
+    pub tables: u64,
+}
+
+/// Why an assignment is not a plan of the module.
+#[derive(Debug, thiserror::Error)]
+pub enum ToPlanError {
+    /// It does not belong to the module, or is wrong in itself.
+    #[error(transparent)]
+    Assignment(#[from] AssignmentError),
+    /// The module can't be analysed.
+    #[error(transparent)]
+    Module(#[from] PlanError),
+}
+
+/// Makes a plan of `assignment` for the scheduled, verified `module`.
+///
+/// Which instructions, sizes and shapes the file names is compared with the module, so that an assignment
+/// of another module is told from a wrong one. Near-linear.
+pub fn to_plan(
+    module: &Module,
+    assignment: &Assignment,
+    target: &Target,
+) -> Result<JudgedPlan, ToPlanError> {
+    let config = PlanConfig {
+        accounting: Accounting::Xla,
+        ..PlanConfig::default()
+    };
+    let analysis = analyse(module, target, &config)?;
+    let mut builder = Builder {
+        module,
+        target,
+        assignment,
+        analysis: &analysis,
+        names: Names::new(module),
+        ends: Vec::new(),
+        heaps: Vec::new(),
+        buffers: IndexMap::with_hasher(FxBuildHasher),
+    };
+    for allocation in &assignment.allocations {
+        if !allocation.thread_local {
+            builder.allocation(allocation)?;
+        }
+    }
+    let (plan, heaps) = builder.finish()?;
+    Ok(JudgedPlan {
+        plan,
+        analysis,
+        heaps,
+    })
+}
+
+/// Instructions that have bytes of their own, by name.
+struct Names<'m> {
+    module: &'m Module,
+    /// None where several computations have the name.
+    instrs: IndexMap<&'m str, Option<InstrId>, FxBuildHasher>,
+    comps: IndexMap<&'m str, CompId, FxBuildHasher>,
+}
+
+impl<'m> Names<'m> {
+    fn new(module: &'m Module) -> Self {
+        let mut names = Self {
+            module,
+            instrs: IndexMap::with_hasher(FxBuildHasher),
+            comps: IndexMap::with_hasher(FxBuildHasher),
+        };
+        for comp in module.planned_computations() {
+            names.comps.insert(module.comp_name(comp), comp);
+            for &id in &module.computations[comp].instrs {
+                let known = names.instrs.entry(module.name_of(id));
+                known.and_modify(|k| *k = None).or_insert(Some(id));
+            }
+        }
+        names
+    }
+
+    fn find(&self, value: &Assigned) -> Result<InstrId, String> {
+        let name = value.instr.name.as_str();
+        let stranger = || {
+            format!("the module has no instruction %{name} with bytes of its own; is this the assignment of another module?")
+        };
+        match (self.instrs.get(name), &value.instr.computation) {
+            (Some(&Some(id)), _) => Ok(id),
+            (Some(None), Some(comp)) => {
+                let comp = self.comps.get(comp.as_str()).ok_or_else(stranger)?;
+                let mut instrs = self.module.computations[*comp].instrs.iter();
+                let found = instrs.find(|&&i| self.module.name_of(i) == name);
+                found.copied().ok_or_else(stranger)
+            }
+            (Some(None), None) => Err(format!(
+                "several computations have an instruction %{name}, and the text does not say which; use the proto"
+            )),
+            (None, _) => Err(stranger()),
+        }
+    }
+}
+
+/// A buffer of the plan is known by its memory space, its place and its must-alias class; values
+/// that planning does not follow are known by their position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct BufferKey {
+    space: u32,
+    offset: u64,
+    class: Result<u32, PosId>,
+}
+
+struct Builder<'a> {
+    module: &'a Module,
+    target: &'a Target,
+    assignment: &'a Assignment,
+    analysis: &'a Analysis,
+    names: Names<'a>,
+    /// Per memory space met, the end of what is laid out so far.
+    ends: Vec<(u32, u64)>,
+    heaps: Vec<Heap>,
+    buffers: IndexMap<BufferKey, PlanBuffer, FxBuildHasher>,
+}
+
+impl Builder<'_> {
+    fn error(&self, place: Place, message: String) -> AssignmentError {
+        AssignmentError {
+            name: self.assignment.name.clone(),
+            place,
+            message,
+        }
+    }
+
+    fn allocation(&mut self, allocation: &Allocation) -> Result<(), AssignmentError> {
+        let space = self.target.space(allocation.space).ok_or_else(|| {
+            let message = format!(
+                "target {} has no memory space {}",
+                self.target.name, allocation.space
+            );
+            self.error(allocation.place, message)
+        })?;
+        if let Some((number, index)) = &allocation.parameter {
+            self.check_parameter(allocation, *number, index)?;
+        }
+        let too_large = |e: UnitError| AssignmentError {
+            name: self.assignment.name.clone(),
+            place: allocation.place,
+            message: e.to_string(),
+        };
+        let end = self.ends.iter().find(|e| e.0 == space.id).map_or(0, |e| e.1);
+        let start = Bytes::new(end)
+            .and_then(|end| space.alignment.round_up(end))
+            .map_err(too_large)?
+            .get();
+        let (mut laid, mut tables) = (false, 0);
+        for value in &allocation.values {
+            let instr = self
+                .names
+                .find(value)
+                .map_err(|m| self.error(value.place, m))?;
+            let pos = self.position(instr, value)?;
+            if self.analysis.flow.positions.has_bytes(self.module, pos) {
+                laid = true;
+                self.place(allocation, value, pos, start)?;
+            } else {
+                tables += value.size;
+            }
+        }
+        if laid {
+            let size = Bytes::new(allocation.size).map_err(too_large)?;
+            let end = Bytes::new(start)
+                .and_then(|s| s.checked_add(size))
+                .map_err(too_large)?
+                .get();
+            match self.ends.iter_mut().find(|e| e.0 == space.id) {
+                Some(known) => known.1 = end,
+                None => self.ends.push((space.id, end)),
+            }
+        }
+        if allocation.is_heap() {
+            self.heaps.push(Heap {
+                space: space.id,
+                start,
+                size: allocation.size,
+                tables,
+            });
+        }
+        Ok(())
+    }
+
+    /// An allocation of a parameter is of one that the module has, and of its size at least.
+    fn check_parameter(
+        &self,
+        allocation: &Allocation,
+        number: u32,
+        index: &[u32],
+    ) -> Result<(), AssignmentError> {
+        let positions = &self.analysis.flow.positions;
+        let param = self.module.entry().params.get(number as usize);
+        if param.is_some_and(|&p| positions.at(self.module, p, index).is_some()) {
+            return Ok(());
+        }
+        let message = format!(
+            "the module has no such part of a parameter {number}; is this the assignment of another module?"
+        );
+        Err(self.error(allocation.place, message))
+    }
+
+    /// The position that a value names; its shape must be the module's.
+    fn position(&self, instr: InstrId, value: &Assigned) -> Result<PosId, AssignmentError> {
+        let positions = &self.analysis.flow.positions;
+        let name = &value.instr.name;
+        let pos = positions.at(self.module, instr, &value.index).ok_or_else(|| {
+            self.error(
+                value.place,
+                format!("the result of %{name} has no such part; is this the assignment of another module?"),
+            )
+        })?;
+        if let Some(shape) = &value.shape {
+            let own = self.module.shapes.display(positions.shape(pos)).to_string();
+            if own != *shape {
+                return Err(self.error(
+                    value.place,
+                    format!("%{name} is {own} in the module and {shape} here; is this the assignment of another module?"),
+                ));
+            }
+        }
+        Ok(pos)
+    }
+
+    fn place(
+        &mut self,
+        allocation: &Allocation,
+        value: &Assigned,
+        pos: PosId,
+        start: u64,
+    ) -> Result<(), AssignmentError> {
+        let offset = start
+            .checked_add(value.offset)
+            .and_then(|n| Offset::new(n).ok())
+            .ok_or_else(|| self.error(value.place, "an offset that is too large".to_owned()))?;
+        let size = Bytes::new(value.size).map_err(|e| self.error(value.place, e.to_string()))?;
+        let class = self.analysis.flow.at(pos).map(|v| self.analysis.classes.of(v));
+        let key = BufferKey {
+            space: allocation.space,
+            offset: offset.get(),
+            class: class.map_or(Err(pos), |c| Ok(c.index() as u32)),
+        };
+        let buffer = self.buffers.entry(key).or_insert_with(|| PlanBuffer {
+            space: allocation.space,
+            offset,
+            size,
+            kind: class.map_or(BufferKind::Temp, |c| self.analysis.buffers[c].kind.clone()),
+            values: Vec::new(),
+            live: class.map_or_else(Vec::new, |c| self.analysis.buffers[c].live.to_vec()),
+        });
+        buffer.size = buffer.size.max(size);
+        buffer.values.push(PlanValue {
+            instr: self.analysis.flow.positions.instr(pos),
+            index: value.index.clone(),
+        });
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(Plan, Vec<Heap>), AssignmentError> {
+        let mut buffers: Vec<PlanBuffer> = self.buffers.into_values().collect();
+        buffers.sort_by_key(|b| (b.space, b.offset));
+        let mut placed = PrimaryMap::with_capacity(buffers.len());
+        for buffer in buffers {
+            placed.push(buffer);
+        }
+        let buffers: PrimaryMap<BufferId, PlanBuffer> = placed;
+        let mut spaces = Vec::new();
+        for space in &self.target.spaces {
+            let of_space = || buffers.values().filter(|b: &&PlanBuffer| b.space == space.id);
+            if of_space().next().is_none() {
+                continue;
+            }
+            let too_large = |e: UnitError| AssignmentError {
+                name: self.assignment.name.clone(),
+                place: Place::Whole,
+                message: e.to_string(),
+            };
+            let sum = |wanted: &dyn Fn(&PlanBuffer) -> bool| {
+                of_space()
+                    .filter(|b| wanted(b))
+                    .try_fold(Bytes::ZERO, |n, b| n.checked_add(b.size))
+                    .map_err(too_large)
+            };
+            let is_argument = |b: &PlanBuffer| matches!(b.kind, BufferKind::Parameter { .. });
+            let is_output = |b: &PlanBuffer| holds_output(self.analysis, self.module, b);
+            let heaps = self.heaps.iter().filter(|h| h.space == space.id);
+            let slab = of_space().map(|b| b.offset.get() + b.size.get()).max();
+            spaces.push(PlanSpace {
+                space: space.id,
+                name: space.name.clone(),
+                capacity: space.capacity,
+                alignment: space.alignment,
+                slab: Bytes::new(slab.unwrap_or(0)).map_err(too_large)?,
+                lower_bound: Bytes::ZERO,
+                optimal: false,
+                stats: PlanStats {
+                    temp: Bytes::new(heaps.map(|h| h.size).sum()).map_err(too_large)?,
+                    argument: sum(&is_argument)?,
+                    output: sum(&is_output)?,
+                    alias: sum(&|b| is_argument(b) && is_output(b))?,
+                    constant: sum(&|b| b.kind == BufferKind::Constant)?,
+                    ..PlanStats::default()
+                },
+            });
+        }
+        let plan = Plan {
+            module: self.module.str(self.module.name).to_owned(),
+            fingerprint: fingerprint(self.module),
+            target: self.target.name.clone(),
+            accounting: Accounting::Xla,
+            schedule: "keep".to_owned(),
+            spaces,
+            buffers,
+            copies: Vec::new(),
+        };
+        Ok((plan, self.heaps))
+    }
+}
+
+/// Whether a buffer holds a part of the program's result.
+pub(super) fn holds_output(analysis: &Analysis, module: &Module, buffer: &PlanBuffer) -> bool {
+    let flow = &analysis.flow;
+    buffer.values.iter().any(|v| {
+        let pos = flow.positions.at(module, v.instr, &v.index);
+        let value = pos.and_then(|p| flow.at(p));
+        value.is_some_and(|v| analysis.ports.is_output(v))
+    })
+}
