@@ -23,7 +23,7 @@ const PROMISES_SHOWN: usize = 10;
 pub(super) struct Args {
     #[command(flatten)]
     module: ModuleArg,
-    /// The plan: `.json` or `.txt`.
+    /// The plan: `.json`, `.txt`, or `.pb` as `plan -o` writes it.
     #[arg(required_unless_present = "xla_assignment")]
     plan: Option<String>,
     /// XLA's own buffer assignment of the module instead of a plan: the dumped text, an HloProto or a
@@ -39,30 +39,41 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     if let Some(assignment) = &args.xla_assignment {
-        let judged = judged(&args.module, assignment, &args.target)?;
-        let module = &judged.module;
-        let result = check_with(module, &judged.xla.plan, &judged.target, InPlace::Promise);
-        return answer(args, module, result);
+        return judge(args, assignment, InPlace::Promise);
     }
     let path = args.plan.as_deref().unwrap_or_default();
     let form = PlanForm::of(path)?;
+    if form == PlanForm::Proto {
+        return judge(args, path, InPlace::Prove);
+    }
     let (module, origin) = args.module.load()?;
     let wrong_plan = |e: plan::PlanReadError| CliError::new(format!("{path}: {e}"));
     let text = read_plan(path)?;
-    let header = match form {
-        PlanForm::Json => plan::json_header(&text),
-        PlanForm::Text => plan::text_header(&text),
+    let is_json = form == PlanForm::Json;
+    let header = if is_json {
+        plan::json_header(&text)
+    } else {
+        plan::text_header(&text)
     }
     .map_err(wrong_plan)?;
     let target = args.target.load_or(&header.target)?;
     let module = prepare(module, &target, &config_of(&header))
         .map_err(|e| CliError::from_compile(e, &origin))?;
-    let plan = match form {
-        PlanForm::Json => plan::from_json(&module, &text),
-        PlanForm::Text => plan::from_text(&module, &text),
+    let plan = if is_json {
+        plan::from_json(&module, &text)
+    } else {
+        plan::from_text(&module, &text)
     }
     .map_err(wrong_plan)?;
     answer(args, &module, check(&module, &plan, &target))
+}
+
+/// Judges a plan in XLA's form.
+fn judge(args: &Args, assignment: &str, in_place: InPlace) -> Result<Answer, CliError> {
+    let judged = judged(&args.module, assignment, &args.target)?;
+    let module = &judged.module;
+    let result = check_with(module, &judged.xla.plan, &judged.target, in_place);
+    answer(args, module, result)
 }
 
 /// The passes that made the module the plan is for.

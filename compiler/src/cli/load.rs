@@ -47,7 +47,6 @@ impl ModuleArg {
         let start = std::time::Instant::now();
         let name = source.name.clone();
         let text = std::str::from_utf8(&source.bytes).ok().map(str::to_owned);
-        let ids = InstructionNames::of_proto(&source.bytes);
         let module = frontend::parse_module(source)?;
         let origin = Origin {
             name,

@@ -1,7 +1,7 @@
 //! Bytes to module: finds the format from the content, never from the name.
 
 pub mod assignment;
-mod proto;
+pub(crate) mod proto;
 
 use std::io::Read;
 use std::path::Path;

@@ -2,12 +2,14 @@
 
 mod packing_svg;
 mod plan_json;
+mod plan_proto;
 mod summary;
 mod table;
 mod value;
 
 pub use packing_svg::packing_svg;
 pub use plan_json::plan_json;
+pub use plan_proto::{PlanProto, plan_proto};
 pub use summary::plan_summary;
 pub use table::Table;
 pub use value::value_name;

@@ -14,7 +14,7 @@ use slabplan_ir::shape::ShapeIndex;
 use super::proto::InstructionNames;
 use super::{LoadError, Source, looks_binary, read};
 
-pub use to_plan::{JudgedPlan, to_plan};
+pub use to_plan::{JudgedPlan, ToPlanError, XlaTotals, to_plan};
 
 /// A whole assignment, in the order of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,14 +5,14 @@
 //! the file, each at the space's alignment. Index tables of tuples, which slabplan does not have, and
 //! what is local to one instruction are left out.
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 use slabplan_ir::entity::PrimaryMap;
 use slabplan_ir::plan::{
     Accounting, BufferKind, Plan, PlanBuffer, PlanSpace, PlanStats, PlanValue, fingerprint,
 };
 use slabplan_ir::units::UnitError;
-use slabplan_ir::{BufferId, Bytes, CompId, EntityId, InstrId, Module, Offset, PosId, Target};
+use slabplan_ir::{BufferId, Bytes, CompId, EntityId, InstrId, Module, Offset, Opcode, PosId, Target};
 use slabplan_planner::{Analysis, PlanConfig, PlanError, analyse};
 
 use super::{Allocation, Assigned, Assignment, AssignmentError, Place};
@@ -24,21 +24,54 @@ pub struct JudgedPlan {
     pub plan: Plan,
     /// What slabplan knows of the module.
     pub analysis: Analysis,
-    /// Per memory space, where the heaps of temporaries begin in the slab, and their bytes.
-    pub heaps: Vec<Heap>,
+    /// Bytes of XLA's allocations, per memory space met.
+    pub totals: Vec<XlaTotals>,
 }
 
-/// A heap of temporaries of XLA's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Heap {
+/// Bytes of XLA's allocations of one memory space, as XLA counts them; thread-local ones left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct XlaTotals {
     /// Memory space.
     pub space: u32,
-    /// First byte in the slab of that space.
-    pub start: u64,
-    /// Bytes, index tables of tuples included.
-    pub size: u64,
-    /// Bytes of the index tables in it.
+    /// Arguments.
+    pub argument: u64,
+    /// Outputs, arguments that are outputs too included.
+    pub output: u64,
+    /// Arguments that are outputs too.
+    pub alias: u64,
+    /// Constants, those inside fusions included.
+    pub constant: u64,
+    /// Heaps of temporaries.
+    pub temp: u64,
+    /// Of all these, index tables of tuples.
     pub tables: u64,
+}
+
+impl XlaTotals {
+    /// Bytes of all allocations.
+    pub fn total(&self) -> u64 {
+        self.argument + self.output - self.alias + self.constant + self.temp
+    }
+
+    fn add(&mut self, allocation: &Allocation, tables: u64) {
+        let size = allocation.size;
+        self.tables += tables;
+        if allocation.is_heap() {
+            self.temp += size;
+        }
+        if allocation.constant {
+            self.constant += size;
+        }
+        if allocation.parameter.is_some() {
+            self.argument += size;
+        }
+        if allocation.live_out {
+            self.output += size;
+            if allocation.parameter.is_some() {
+                self.alias += size;
+            }
+        }
+    }
 }
 
 /// Why an assignment is not a plan of the module.
@@ -73,7 +106,7 @@ pub fn to_plan(
         analysis: &analysis,
         names: Names::new(module),
         ends: Vec::new(),
-        heaps: Vec::new(),
+        totals: Vec::new(),
         buffers: IndexMap::with_hasher(FxBuildHasher),
     };
     for allocation in &assignment.allocations {
@@ -81,11 +114,11 @@ pub fn to_plan(
             builder.allocation(allocation)?;
         }
     }
-    let (plan, heaps) = builder.finish()?;
+    let (plan, totals) = builder.finish()?;
     Ok(JudgedPlan {
         plan,
         analysis,
-        heaps,
+        totals,
     })
 }
 
@@ -95,6 +128,8 @@ struct Names<'m> {
     /// None where several computations have the name.
     instrs: IndexMap<&'m str, Option<InstrId>, FxBuildHasher>,
     comps: IndexMap<&'m str, CompId, FxBuildHasher>,
+    /// Names of constants that lie inside one instruction: of fusions, reducers and the like.
+    local: IndexSet<&'m str, FxBuildHasher>,
 }
 
 impl<'m> Names<'m> {
@@ -103,6 +138,7 @@ impl<'m> Names<'m> {
             module,
             instrs: IndexMap::with_hasher(FxBuildHasher),
             comps: IndexMap::with_hasher(FxBuildHasher),
+            local: IndexSet::with_hasher(FxBuildHasher),
         };
         for comp in module.planned_computations() {
             names.comps.insert(module.comp_name(comp), comp);
@@ -111,7 +147,18 @@ impl<'m> Names<'m> {
                 known.and_modify(|k| *k = None).or_insert(Some(id));
             }
         }
+        for (_, instr) in module.instrs.iter() {
+            let name = module.str(instr.name);
+            if instr.opcode == Opcode::Constant && !names.instrs.contains_key(name) {
+                names.local.insert(name);
+            }
+        }
         names
+    }
+
+    /// Whether this is a constant inside one instruction: a part of its code, to planning.
+    fn is_local(&self, value: &Assigned) -> bool {
+        self.local.contains(value.instr.name.as_str())
     }
 
     fn find(&self, value: &Assigned) -> Result<InstrId, String> {
@@ -152,7 +199,7 @@ struct Builder<'a> {
     names: Names<'a>,
     /// Per memory space met, the end of what is laid out so far.
     ends: Vec<(u32, u64)>,
-    heaps: Vec<Heap>,
+    totals: Vec<XlaTotals>,
     buffers: IndexMap<BufferKey, PlanBuffer, FxBuildHasher>,
 }
 
@@ -188,6 +235,9 @@ impl Builder<'_> {
             .get();
         let (mut laid, mut tables) = (false, 0);
         for value in &allocation.values {
+            if allocation.constant && self.names.is_local(value) {
+                continue;
+            }
             let instr = self
                 .names
                 .find(value)
@@ -211,13 +261,16 @@ impl Builder<'_> {
                 None => self.ends.push((space.id, end)),
             }
         }
-        if allocation.is_heap() {
-            self.heaps.push(Heap {
+        let known = self.totals.iter_mut().find(|t| t.space == space.id);
+        if let Some(totals) = known {
+            totals.add(allocation, tables);
+        } else {
+            let mut totals = XlaTotals {
                 space: space.id,
-                start,
-                size: allocation.size,
-                tables,
-            });
+                ..XlaTotals::default()
+            };
+            totals.add(allocation, tables);
+            self.totals.push(totals);
         }
         Ok(())
     }
@@ -296,7 +349,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn finish(self) -> Result<(Plan, Vec<Heap>), AssignmentError> {
+    fn finish(self) -> Result<(Plan, Vec<XlaTotals>), AssignmentError> {
         let mut buffers: Vec<PlanBuffer> = self.buffers.into_values().collect();
         buffers.sort_by_key(|b| (b.space, b.offset));
         let mut placed = PrimaryMap::with_capacity(buffers.len());
@@ -323,7 +376,7 @@ impl Builder<'_> {
             };
             let is_argument = |b: &PlanBuffer| matches!(b.kind, BufferKind::Parameter { .. });
             let is_output = |b: &PlanBuffer| holds_output(self.analysis, self.module, b);
-            let heaps = self.heaps.iter().filter(|h| h.space == space.id);
+            let totals = self.totals.iter().find(|t| t.space == space.id);
             let slab = of_space().map(|b| b.offset.get() + b.size.get()).max();
             spaces.push(PlanSpace {
                 space: space.id,
@@ -334,7 +387,7 @@ impl Builder<'_> {
                 lower_bound: Bytes::ZERO,
                 optimal: false,
                 stats: PlanStats {
-                    temp: Bytes::new(heaps.map(|h| h.size).sum()).map_err(too_large)?,
+                    temp: Bytes::new(totals.map_or(0, |t| t.temp)).map_err(too_large)?,
                     argument: sum(&is_argument)?,
                     output: sum(&is_output)?,
                     alias: sum(&|b| is_argument(b) && is_output(b))?,
@@ -353,7 +406,7 @@ impl Builder<'_> {
             buffers,
             copies: Vec::new(),
         };
-        Ok((plan, self.heaps))
+        Ok((plan, self.totals))
     }
 }
 

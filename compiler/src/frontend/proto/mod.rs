@@ -1,16 +1,19 @@
 //! HLO protos: decoded, written out as HLO text, and read by the text parser.
 //!
 //! One reader builds modules, so text and proto of one module give the same
-//! module and the same plan. Shardings, statistics and origins, which neither
-//! planning nor execution looks at, are not carried over.
+//! module and the same plan. Statistics and origins, which neither planning nor
+//! execution looks at, are not carried over.
 
 mod attributes;
+mod enums;
 mod literal;
 pub(crate) mod messages;
 mod names;
 mod replica_groups;
 mod shape;
+mod sharding;
 mod text;
+pub(crate) mod write;
 
 use prost::Message;
 use slabplan_ir::Module;

@@ -136,6 +136,15 @@ fn write_header(out: &mut String, module: &HloModule) -> Result<(), String> {
         )?;
         out.push('}');
     }
+    if let Some(devices) = &module.device_assignment {
+        let counts = [
+            ("replica_count", devices.replica_count),
+            ("num_partitions", devices.computation_count),
+        ];
+        for (name, n) in counts.into_iter().filter(|&(_, n)| n > 1) {
+            let _ = write!(out, ", {name}={n}");
+        }
+    }
     write_frontend_attributes(&mut Writer { out }, module.frontend_attributes.as_ref());
     out.push_str("\n\n");
     Ok(())

@@ -101,6 +101,8 @@ pub(crate) struct Instruction {
     pub(crate) is_stable: bool,
     #[prost(message, optional, tag = "62")]
     pub(crate) cholesky_options: Option<CholeskyOptions>,
+    #[prost(message, optional, tag = "61")]
+    pub(crate) parameter_replication: Option<ParameterReplication>,
     #[prost(string, tag = "63")]
     pub(crate) comparison_direction: String,
     #[prost(bool, tag = "65")]
@@ -156,12 +158,20 @@ pub(crate) struct Metadata {
     pub(crate) source_file: String,
     #[prost(int32, tag = "4")]
     pub(crate) source_line: i32,
+    #[prost(int32, repeated, tag = "5")]
+    pub(crate) profile_type: Vec<i32>,
     #[prost(int32, tag = "15")]
     pub(crate) stack_frame_id: i32,
     #[prost(string, tag = "16")]
     pub(crate) scheduling_name: String,
     #[prost(string, tag = "12")]
     pub(crate) deduplicated_name: String,
+    #[prost(int32, tag = "17")]
+    pub(crate) source_end_line: i32,
+    #[prost(int32, tag = "18")]
+    pub(crate) source_column: i32,
+    #[prost(int32, tag = "19")]
+    pub(crate) source_end_column: i32,
 }
 
 /// `xla.PrecisionConfig`: precisions 0 default, 1 high, 2 highest.
@@ -169,6 +179,8 @@ pub(crate) struct Metadata {
 pub(crate) struct PrecisionConfig {
     #[prost(int32, repeated, tag = "1")]
     pub(crate) operand_precision: Vec<i32>,
+    #[prost(int32, tag = "2")]
+    pub(crate) algorithm: i32,
 }
 
 /// `xla.SourceTarget`.
@@ -209,4 +221,11 @@ pub(crate) struct OutputOperandAliasing {
     pub(crate) operand: i64,
     #[prost(int64, repeated, tag = "3")]
     pub(crate) operand_part: Vec<i64>,
+}
+
+/// `xla.ParameterReplication`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct ParameterReplication {
+    #[prost(bool, repeated, tag = "1")]
+    pub(crate) replicated_at_leaf_buffers: Vec<bool>,
 }
