@@ -4,7 +4,7 @@ use slabplan_ir::shape::Shape;
 use slabplan_ir::{Module, Target};
 
 use super::CliError;
-use super::load::{ModuleArg, TargetArgs};
+use super::load::{ModuleArg, Origin, TargetArgs};
 use crate::config::CompileConfig;
 use crate::frontend::assignment::{JudgedPlan, load_assignment, to_plan};
 use crate::pass::PassError;
@@ -17,6 +17,7 @@ pub(super) struct Judged {
     pub(super) target: Target,
     /// XLA's plan.
     pub(super) xla: JudgedPlan,
+    pub(super) origin: Origin,
 }
 
 /// Reads a module and XLA's assignment of it.
@@ -45,6 +46,7 @@ pub(super) fn judged(
         module,
         target,
         xla,
+        origin,
     })
 }
 

@@ -1,5 +1,7 @@
 //! What people and scripts read of a plan.
 
+mod compare;
+mod handover;
 mod packing_svg;
 mod plan_json;
 mod plan_proto;
@@ -7,6 +9,9 @@ mod summary;
 mod table;
 mod value;
 
+pub use compare::{
+    Comparison, Held, Share, Side, SpaceComparison, compare, comparison_json, comparison_text,
+};
 pub use packing_svg::packing_svg;
 pub use plan_json::plan_json;
 pub use plan_proto::{PlanProto, plan_proto};

@@ -7,12 +7,14 @@
 
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
-use slabplan_ir::entity::PrimaryMap;
+use slabplan_ir::entity::{PrimaryMap, SecondaryMap};
 use slabplan_ir::plan::{
     Accounting, BufferKind, Plan, PlanBuffer, PlanSpace, PlanStats, PlanValue, fingerprint,
 };
 use slabplan_ir::units::UnitError;
 use slabplan_ir::{BufferId, Bytes, CompId, EntityId, InstrId, Module, Offset, Opcode, PosId, Target};
+use slabplan_planner::dataflow::ValueId;
+use slabplan_planner::interference::ClassId;
 use slabplan_planner::{Analysis, PlanConfig, PlanError, analyse};
 
 use super::{Allocation, Assigned, Assignment, AssignmentError, Place};
@@ -24,6 +26,8 @@ pub struct JudgedPlan {
     pub plan: Plan,
     /// What slabplan knows of the module.
     pub analysis: Analysis,
+    /// The must-alias class of every buffer; nothing where planning does not follow its value.
+    pub class_of: SecondaryMap<BufferId, Option<ClassId>>,
     /// Bytes of XLA's allocations, per memory space met.
     pub totals: Vec<XlaTotals>,
 }
@@ -114,10 +118,11 @@ pub fn to_plan(
             builder.allocation(allocation)?;
         }
     }
-    let (plan, totals) = builder.finish()?;
+    let (plan, class_of, totals) = builder.finish()?;
     Ok(JudgedPlan {
         plan,
         analysis,
+        class_of,
         totals,
     })
 }
@@ -191,6 +196,20 @@ struct BufferKey {
     class: Result<u32, PosId>,
 }
 
+/// A buffer, its class, and whether a part of the program's result lies in it.
+struct Laid {
+    buffer: PlanBuffer,
+    class: Option<ClassId>,
+    output: bool,
+}
+
+/// The plan, the class of every buffer, the bytes of XLA's allocations.
+type Finished = (
+    Plan,
+    SecondaryMap<BufferId, Option<ClassId>>,
+    Vec<XlaTotals>,
+);
+
 struct Builder<'a> {
     module: &'a Module,
     target: &'a Target,
@@ -200,7 +219,7 @@ struct Builder<'a> {
     /// Per memory space met, the end of what is laid out so far.
     ends: Vec<(u32, u64)>,
     totals: Vec<XlaTotals>,
-    buffers: IndexMap<BufferKey, PlanBuffer, FxBuildHasher>,
+    buffers: IndexMap<BufferKey, Laid, FxBuildHasher>,
 }
 
 impl Builder<'_> {
@@ -333,14 +352,23 @@ impl Builder<'_> {
             offset: offset.get(),
             class: class.map_or(Err(pos), |c| Ok(c.index() as u32)),
         };
-        let buffer = self.buffers.entry(key).or_insert_with(|| PlanBuffer {
-            space: allocation.space,
-            offset,
-            size,
-            kind: class.map_or(BufferKind::Temp, |c| self.analysis.buffers[c].kind.clone()),
-            values: Vec::new(),
-            live: class.map_or_else(Vec::new, |c| self.analysis.buffers[c].live.to_vec()),
+        let laid = self.buffers.entry(key).or_insert_with(|| {
+            let facts = class.map(|c| &self.analysis.buffers[c]);
+            let is_output = |&v: &ValueId| self.analysis.ports.is_output(v);
+            Laid {
+                buffer: PlanBuffer {
+                    space: allocation.space,
+                    offset,
+                    size,
+                    kind: facts.map_or(BufferKind::Temp, |f| f.kind.clone()),
+                    values: Vec::new(),
+                    live: facts.map_or_else(Vec::new, |f| f.live.to_vec()),
+                },
+                class,
+                output: facts.is_some_and(|f| f.values.iter().any(is_output)),
+            }
         });
+        let buffer = &mut laid.buffer;
         buffer.size = buffer.size.max(size);
         buffer.values.push(PlanValue {
             instr: self.analysis.flow.positions.instr(pos),
@@ -349,17 +377,12 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn finish(self) -> Result<(Plan, Vec<XlaTotals>), AssignmentError> {
-        let mut buffers: Vec<PlanBuffer> = self.buffers.into_values().collect();
-        buffers.sort_by_key(|b| (b.space, b.offset));
-        let mut placed = PrimaryMap::with_capacity(buffers.len());
-        for buffer in buffers {
-            placed.push(buffer);
-        }
-        let buffers: PrimaryMap<BufferId, PlanBuffer> = placed;
+    fn finish(self) -> Result<Finished, AssignmentError> {
+        let mut laid: Vec<Laid> = self.buffers.into_values().collect();
+        laid.sort_by_key(|l| (l.buffer.space, l.buffer.offset));
         let mut spaces = Vec::new();
         for space in &self.target.spaces {
-            let of_space = || buffers.values().filter(|b: &&PlanBuffer| b.space == space.id);
+            let of_space = || laid.iter().filter(|l| l.buffer.space == space.id);
             if of_space().next().is_none() {
                 continue;
             }
@@ -368,16 +391,16 @@ impl Builder<'_> {
                 place: Place::Whole,
                 message: e.to_string(),
             };
-            let sum = |wanted: &dyn Fn(&PlanBuffer) -> bool| {
+            let sum = |wanted: &dyn Fn(&Laid) -> bool| {
                 of_space()
-                    .filter(|b| wanted(b))
-                    .try_fold(Bytes::ZERO, |n, b| n.checked_add(b.size))
+                    .filter(|l| wanted(l))
+                    .try_fold(Bytes::ZERO, |n, l| n.checked_add(l.buffer.size))
                     .map_err(too_large)
             };
-            let is_argument = |b: &PlanBuffer| matches!(b.kind, BufferKind::Parameter { .. });
-            let is_output = |b: &PlanBuffer| holds_output(self.analysis, self.module, b);
+            let is_argument = |l: &Laid| matches!(l.buffer.kind, BufferKind::Parameter { .. });
             let totals = self.totals.iter().find(|t| t.space == space.id);
-            let slab = of_space().map(|b| b.offset.get() + b.size.get()).max();
+            let end = |l: &Laid| l.buffer.offset.get() + l.buffer.size.get();
+            let slab = of_space().map(end).max();
             spaces.push(PlanSpace {
                 space: space.id,
                 name: space.name.clone(),
@@ -389,12 +412,18 @@ impl Builder<'_> {
                 stats: PlanStats {
                     temp: Bytes::new(totals.map_or(0, |t| t.temp)).map_err(too_large)?,
                     argument: sum(&is_argument)?,
-                    output: sum(&is_output)?,
-                    alias: sum(&|b| is_argument(b) && is_output(b))?,
-                    constant: sum(&|b| b.kind == BufferKind::Constant)?,
+                    output: sum(&|l| l.output)?,
+                    alias: sum(&|l| is_argument(l) && l.output)?,
+                    constant: sum(&|l| l.buffer.kind == BufferKind::Constant)?,
                     ..PlanStats::default()
                 },
             });
+        }
+        let mut buffers = PrimaryMap::with_capacity(laid.len());
+        let mut class_of = SecondaryMap::filled(laid.len(), None);
+        for l in laid {
+            let id = buffers.push(l.buffer);
+            class_of[id] = l.class;
         }
         let plan = Plan {
             module: self.module.str(self.module.name).to_owned(),
@@ -406,16 +435,6 @@ impl Builder<'_> {
             buffers,
             copies: Vec::new(),
         };
-        Ok((plan, self.totals))
+        Ok((plan, class_of, self.totals))
     }
-}
-
-/// Whether a buffer holds a part of the program's result.
-pub(super) fn holds_output(analysis: &Analysis, module: &Module, buffer: &PlanBuffer) -> bool {
-    let flow = &analysis.flow;
-    buffer.values.iter().any(|v| {
-        let pos = flow.positions.at(module, v.instr, &v.index);
-        let value = pos.and_then(|p| flow.at(p));
-        value.is_some_and(|v| analysis.ports.is_output(v))
-    })
 }

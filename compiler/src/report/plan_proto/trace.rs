@@ -14,6 +14,7 @@ use slabplan_ir::{BufferId, Module};
 use slabplan_planner::Planned;
 
 use crate::frontend::proto::messages::{HeapEvent, HeapEventKind, HeapTrace};
+use crate::report::handover::Begun;
 
 /// The trace of `buffers`, all of one allocation. `logical` is the logical buffer of each one's first
 /// value. O(n log n) in live intervals and values.
@@ -105,21 +106,12 @@ impl Writer<'_> {
     }
 
     fn step(&mut self, point: u32, step: &Step) {
-        // By first byte; buffers that begin together are disjoint.
-        let mut begun: BTreeMap<u64, u64> = BTreeMap::new();
-        for &id in &step.begin {
-            let b = self.buffer(id);
-            begun.insert(b.offset.get(), b.offset.get() + b.size.get());
-        }
-        let passed_on = |b: &PlanBuffer| {
-            let end = b.offset.get() + b.size.get();
-            let below = begun.range(..end).next_back();
-            below.is_some_and(|(_, &e)| b.offset.get() < e)
-        };
+        let mut begun = Begun::default();
+        step.begin.iter().for_each(|&id| begun.add(self.buffer(id)));
         let (early, late): (Vec<_>, Vec<_>) = step
             .end
             .iter()
-            .partition(|e| !e.brief && passed_on(self.buffer(e.buffer)));
+            .partition(|e| !e.brief && begun.takes_from(self.buffer(e.buffer)));
         early.iter().for_each(|e| self.free(point, e));
         for &id in &step.begin {
             self.take(point, id, 0);

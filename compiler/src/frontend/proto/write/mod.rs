@@ -21,8 +21,8 @@ use slabplan_ir::text::definition_order;
 use slabplan_ir::{CompId, InstrId, Module, Opcode};
 
 use super::messages::{
-    AliasEntry, BufferDonor, Computation, ComputationDevice, DeviceAssignment, DonorEntry,
-    HloModule, InputOutputAlias, Instruction, ProgramShape, Schedule, Sequence, Shape,
+    AliasEntry, BufferDonor, Computation, ComputationDevice, DeviceAssignment, DonorEntry, DotDims,
+    HloModule, InputOutputAlias, Instruction, ProgramShape, Schedule, Sequence, Shape, Window,
 };
 
 /// A module as a proto.
@@ -242,32 +242,36 @@ impl Writer<'_> {
     fn defaults(&self, id: InstrId, proto: &mut Instruction) {
         let module = self.module;
         match module.instrs[id].opcode {
-            Opcode::Convolution | Opcode::CustomCall => {
+            Opcode::Convolution => {
+                proto.window = Some(Window::default());
+                proto.feature_group_count = 1;
+                proto.batch_group_count = 1;
+            }
+            Opcode::CustomCall => {
                 proto.feature_group_count = 1;
                 proto.batch_group_count = 1;
                 // API_VERSION_ORIGINAL.
                 proto.custom_call_api_version = 1;
-                if module.instrs[id].opcode == Opcode::Convolution {
-                    proto.custom_call_api_version = 0;
-                }
             }
-            // The later links of a chain name the computation again.
-            Opcode::AsyncUpdate | Opcode::AsyncDone => {
-                let mut link = module.instrs[id].operands.first().copied();
-                while let Some(i) = link.filter(|&i| module.instrs[i].opcode == Opcode::AsyncUpdate)
-                {
-                    link = module.instrs[i].operands.first().copied();
-                }
-                if let Some(start) = link {
-                    let called = module.instrs[start].called_computations();
-                    proto.called_computation_ids = called.map(|c| self.comp_ids[c]).collect();
-                    let thread = module.attr_text(start, AttrName::AsyncExecutionThread);
-                    if let Some(name) = thread.filter(|&t| t != "main") {
-                        name.clone_into(&mut proto.async_execution_thread);
-                    }
-                }
-            }
+            Opcode::Dot => proto.dot_dimension_numbers = Some(DotDims::default()),
+            Opcode::AsyncUpdate | Opcode::AsyncDone => self.async_link(id, proto),
             _ => {}
+        }
+    }
+
+    /// The later links of an asynchronous chain name the computation again.
+    fn async_link(&self, id: InstrId, proto: &mut Instruction) {
+        let module = self.module;
+        let mut link = module.instrs[id].operands.first().copied();
+        while let Some(i) = link.filter(|&i| module.instrs[i].opcode == Opcode::AsyncUpdate) {
+            link = module.instrs[i].operands.first().copied();
+        }
+        let Some(start) = link else { return };
+        let called = module.instrs[start].called_computations();
+        proto.called_computation_ids = called.map(|c| self.comp_ids[c]).collect();
+        let thread = module.attr_text(start, AttrName::AsyncExecutionThread);
+        if let Some(name) = thread.filter(|&t| t != "main") {
+            name.clone_into(&mut proto.async_execution_thread);
         }
     }
 }
