@@ -6,3 +6,5 @@ pub mod models;
 pub mod paths;
 pub mod rules;
 pub mod stages;
+pub mod xla;
+pub mod xprof;
