@@ -59,20 +59,11 @@ pub(super) fn write_attributes(
 ) -> Result<(), String> {
     let mut w = Writer { out };
     write_own(&mut w, i)?;
-    write_computations(&mut w, i, names)?;
     write_collective(&mut w, i)?;
-    if !i.output_operand_aliasing.is_empty() {
-        let entries = i.output_operand_aliasing.iter().map(|a| {
-            format!(
-                "{{{}}}: ({}, {{{}}})",
-                join(&a.output),
-                a.operand,
-                join(&a.operand_part)
-            )
-        });
-        let list = entries.collect::<Vec<_>>().join(", ");
-        w.attr("output_to_operand_aliasing", format_args!("{{{list}}}"));
+    if i.opcode != "custom-call" {
+        write_operand_aliasing(&mut w, i);
     }
+    write_computations(&mut w, i, names)?;
     if !i.control_predecessor_ids.is_empty() {
         let list = i
             .control_predecessor_ids
@@ -165,14 +156,12 @@ fn write_own(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
     match i.opcode.as_str() {
         "iota" => w.attr("iota_dimension", i.dimensions.first().copied().unwrap_or(0)),
         "broadcast" | "transpose" | "reverse" | "concatenate" | "reduce" | "map" | "sort"
-        | "reduce-scatter" | "all-gather" | "all-gather-start" | "get-dimension-size"
-        | "set-dimension-size" => w.braced("dimensions", &i.dimensions),
+        | "get-dimension-size" | "set-dimension-size" => w.braced("dimensions", &i.dimensions),
         "reshape" => {
             if let Some(&d) = i.dimensions.first() {
                 w.attr("inferred_dimension", d);
             }
         }
-        "all-to-all" => w.ints("dimensions", &i.dimensions),
         "get-tuple-element" => w.attr("index", i.tuple_index),
         "fusion" => w.attr("kind", &i.fusion_kind),
         "compare" => {
@@ -405,6 +394,23 @@ fn dim_labels(c: &ConvolutionDims) -> String {
     )
 }
 
+/// `, output_to_operand_aliasing={{0}: (1, {})}`, if there is any.
+fn write_operand_aliasing(w: &mut Writer<'_>, i: &Instruction) {
+    if i.output_operand_aliasing.is_empty() {
+        return;
+    }
+    let entries = i.output_operand_aliasing.iter().map(|a| {
+        format!(
+            "{{{}}}: ({}, {{{}}})",
+            join(&a.output),
+            a.operand,
+            join(&a.operand_part)
+        )
+    });
+    let list = entries.collect::<Vec<_>>().join(", ");
+    w.attr("output_to_operand_aliasing", format_args!("{{{list}}}"));
+}
+
 fn write_custom_call(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
     w.attr(
         "custom_call_target",
@@ -416,6 +422,7 @@ fn write_custom_call(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> 
         w.out.push('}');
     }
     w.flag("custom_call_has_side_effect", i.custom_call_has_side_effect);
+    write_operand_aliasing(w, i);
     if i.padding_type != 0 {
         w.attr("padding_type", word(&PADDING_TYPES, i.padding_type)?);
     }
@@ -484,9 +491,17 @@ fn write_collective(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
         w.attr("channel_id", i.channel_id);
     }
     write_replica_groups(w, i)?;
-    w.flag("use_global_device_ids", i.use_global_device_ids);
     if i.opcode != "custom-call" {
         w.flag("constrain_layout", i.constrain_layout);
+    }
+    match i.opcode.as_str() {
+        "all-gather" | "all-gather-start" => w.braced("dimensions", &i.dimensions),
+        "all-to-all" => w.ints("dimensions", &i.dimensions),
+        _ => {}
+    }
+    w.flag("use_global_device_ids", i.use_global_device_ids);
+    if i.opcode == "reduce-scatter" {
+        w.braced("dimensions", &i.dimensions);
     }
     if !i.source_target_pairs.is_empty() {
         let pairs = i
