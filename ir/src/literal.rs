@@ -432,7 +432,9 @@ fn encode_float(ty: ElementType, bits: u64, out: &mut String) {
     let (few, many) = digits(ty);
     let start = out.len();
     general(value, few, out);
-    let reads_back = out[start..].parse().is_ok_and(|v: f64| number::encode_float(ty, v) == bits);
+    let reads_back = out[start..]
+        .parse()
+        .is_ok_and(|v: f64| number::encode_float(ty, v) == bits);
     if !reads_back {
         out.truncate(start);
         general(value, many, out);

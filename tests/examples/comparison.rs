@@ -102,15 +102,25 @@ fn measure(folder: &Path, cpu: bool) -> Result<Row> {
     let hbm = one.space(0).ok_or("a plan without HBM")?;
     let folder_name = folder.file_name().ok_or("a folder without a name")?;
     Ok(Row {
-        name: format!("{}{}", folder_name.to_string_lossy(), if cpu { " (CPU)" } else { "" }),
+        name: format!(
+            "{}{}",
+            folder_name.to_string_lossy(),
+            if cpu { " (CPU)" } else { "" }
+        ),
         instructions: module.instrs.len(),
         heaps: heaps.collect(),
-        xla_total: xla.totals.iter().find(|t| t.space == 0).map_or(0, XlaTotals::total),
+        xla_total: xla
+            .totals
+            .iter()
+            .find(|t| t.space == 0)
+            .map_or(0, XlaTotals::total),
         slab: hbm.slab.get(),
         slab_proved: hbm.optimal,
         verdict: verdict.map(|r| r.promised.len()).map_err(|v| v.total),
         plan_seconds,
-        compile_seconds: facts["compile_seconds"].as_f64().ok_or("no compile seconds")?,
+        compile_seconds: facts["compile_seconds"]
+            .as_f64()
+            .ok_or("no compile seconds")?,
     })
 }
 
@@ -137,7 +147,10 @@ fn heap(
     ours: &Plan,
 ) -> Option<Heap> {
     let own = ours.space(space);
-    let (xla, temp) = (totals.map_or(0, |t| t.temp), own.map_or(0, |s| s.stats.temp.get()));
+    let (xla, temp) = (
+        totals.map_or(0, |t| t.temp),
+        own.map_or(0, |s| s.stats.temp.get()),
+    );
     if xla == 0 && temp == 0 {
         return None;
     }
@@ -174,8 +187,10 @@ fn document(rows: &[Row]) -> String {
 }
 
 fn heap_table(out: &mut String, rows: &[Row], space: u32, name: &str) {
-    let of_space: Vec<(&Row, &Heap)> =
-        rows.iter().filter_map(|r| Some((r, r.heap(space)?))).collect();
+    let of_space: Vec<(&Row, &Heap)> = rows
+        .iter()
+        .filter_map(|r| Some((r, r.heap(space)?)))
+        .collect();
     if of_space.is_empty() {
         return;
     }
@@ -202,7 +217,10 @@ fn heap_table(out: &mut String, rows: &[Row], space: u32, name: &str) {
     let larger = of_space.iter().filter(|(_, h)| h.ours > h.xla).count();
     let proved = of_space.iter().filter(|(_, h)| h.proved).count();
     let n = of_space.len();
-    let _ = writeln!(out, "\nLarger than XLA's: {larger} of {n}. Proved least: {proved} of {n}.");
+    let _ = writeln!(
+        out,
+        "\nLarger than XLA's: {larger} of {n}. Proved least: {proved} of {n}."
+    );
     let big = |h: &&(&Row, &Heap)| h.1.xla_bound.is_some_and(|b| b as f64 > MIB);
     let to_xla = mean(of_space.iter().filter(big).map(|(_, h)| (h.ours, h.xla)));
     let to_bound = of_space.iter().filter(big);
@@ -243,7 +261,10 @@ fn total_table(out: &mut String, rows: &[Row]) {
     }
     let right = rows.iter().filter(|r| r.verdict.is_ok()).count();
     let larger = rows.iter().filter(|r| r.slab > r.xla_total).count();
-    let most = rows.iter().map(|r| r.plan_seconds / r.compile_seconds).fold(0.0, f64::max);
+    let most = rows
+        .iter()
+        .map(|r| r.plan_seconds / r.compile_seconds)
+        .fold(0.0, f64::max);
     let n = rows.len();
     let _ = writeln!(
         out,
@@ -252,7 +273,10 @@ fn total_table(out: &mut String, rows: &[Row]) {
         100.0 * most
     );
     if let Some(m) = mean(rows.iter().map(|r| (r.slab, r.xla_total))) {
-        let _ = writeln!(out, "Geometric mean of one slab to XLA's allocations: {m:.4}.");
+        let _ = writeln!(
+            out,
+            "Geometric mean of one slab to XLA's allocations: {m:.4}."
+        );
     }
 }
 

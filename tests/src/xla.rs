@@ -20,7 +20,9 @@ pub fn placements(plan: &Plan) -> Placements {
         .values()
         .flat_map(|b| {
             let place = (b.space, b.offset.get(), b.size.get());
-            b.values.iter().map(move |v| (v.clone(), place.0, place.1, place.2))
+            b.values
+                .iter()
+                .map(move |v| (v.clone(), place.0, place.1, place.2))
         })
         .collect()
 }
@@ -61,7 +63,10 @@ pub fn round_trip(compiled: &Compiled, target: &Target) -> Result<(), String> {
     }
     let views = xprof::view(&proto.bytes)?;
     for space in &plan.spaces {
-        let view = views.get(&i64::from(space.space)).cloned().unwrap_or_default();
+        let view = views
+            .get(&i64::from(space.space))
+            .cloned()
+            .unwrap_or_default();
         let (heap, most) = match plan.accounting {
             Accounting::Slab => (space.slab, space.stats.padded_at_peak),
             Accounting::Xla => (space.stats.temp, space.stats.temp),
@@ -94,7 +99,9 @@ fn same_text(a: &Module, b: &Module) -> Result<(), String> {
         let mut line = line.to_owned();
         for name in NOT_IN_PROTO {
             if let Some(start) = line.find(&format!(", {name}=")) {
-                let end = line[start..].find('}').map_or(line.len(), |n| start + n + 1);
+                let end = line[start..]
+                    .find('}')
+                    .map_or(line.len(), |n| start + n + 1);
                 line.replace_range(start..end, "");
             }
         }
@@ -106,7 +113,11 @@ fn same_text(a: &Module, b: &Module) -> Result<(), String> {
     for (n, (x, y)) in a.lines().zip(b.lines()).enumerate() {
         let same = if n == 0 { cut(x) == cut(y) } else { x == y };
         if !same {
-            let at = x.bytes().zip(y.bytes()).position(|(p, q)| p != q).unwrap_or(0);
+            let at = x
+                .bytes()
+                .zip(y.bytes())
+                .position(|(p, q)| p != q)
+                .unwrap_or(0);
             let from = at.saturating_sub(40);
             let shown = |s: &str| s.chars().skip(from).take(160).collect::<String>();
             return Err(format!(

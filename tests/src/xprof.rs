@@ -148,8 +148,15 @@ pub fn view(bytes: &[u8]) -> Result<BTreeMap<i64, View>, String> {
     let module = proto.hlo_module.ok_or("no module")?;
     let assignment = proto.buffer_assignment.ok_or("no buffer assignment")?;
     let viewer = Viewer::new(&module, &assignment)?;
-    let colors: BTreeSet<i64> = assignment.buffer_allocations.iter().map(|a| a.color).collect();
-    colors.into_iter().map(|c| Ok((c, viewer.view(c)?))).collect()
+    let colors: BTreeSet<i64> = assignment
+        .buffer_allocations
+        .iter()
+        .map(|a| a.color)
+        .collect();
+    colors
+        .into_iter()
+        .map(|c| Ok((c, viewer.view(c)?)))
+        .collect()
 }
 
 struct Viewer<'a> {
@@ -191,7 +198,10 @@ impl<'a> Viewer<'a> {
             }
         }
         for alias in &assignment.buffer_aliases {
-            let known = alias.location.as_ref().is_some_and(|l| ids.contains(&l.instruction_id));
+            let known = alias
+                .location
+                .as_ref()
+                .is_some_and(|l| ids.contains(&l.instruction_id));
             if !known || !size.contains_key(&alias.source_buffer_id) {
                 return Err("an alias of nothing".to_owned());
             }
@@ -225,7 +235,12 @@ impl<'a> Viewer<'a> {
     fn view(&self, color: i64) -> Result<View, String> {
         let mut view = View::default();
         let mut heap = None;
-        for a in self.assignment.buffer_allocations.iter().filter(|a| a.color == color) {
+        for a in self
+            .assignment
+            .buffer_allocations
+            .iter()
+            .filter(|a| a.color == color)
+        {
             if is_indefinite(a) {
                 view.indefinite += a.size as u64;
                 continue;

@@ -91,8 +91,14 @@ fn in_place_without_proof_is_counted_apart() {
     let output = slabplan(&args);
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains("in place by the back end's promise, without proof: 1 (0 promised"), "{said}");
-    assert!(said.contains("%b (reverse) takes the bytes of %a"), "{said}");
+    assert!(
+        said.contains("in place by the back end's promise, without proof: 1 (0 promised"),
+        "{said}"
+    );
+    assert!(
+        said.contains("%b (reverse) takes the bytes of %a"),
+        "{said}"
+    );
     let output = slabplan(&[&args[..], &["--json"]].concat());
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["promised_count"], 1);
@@ -103,11 +109,17 @@ fn in_place_without_proof_is_counted_apart() {
 #[test]
 fn overlaps_are_violations() {
     wrong(
-        &changed("<2 b @0> (size=128,offset=128)", "<2 b @0> (size=128,offset=64)"),
+        &changed(
+            "<2 b @0> (size=128,offset=128)",
+            "<2 b @0> (size=128,offset=64)",
+        ),
         &["%b", "%a", "bytes"],
     );
     wrong(
-        &changed("<3 c @0> (size=128,offset=0)", "<3 c @0> (size=128,offset=64)"),
+        &changed(
+            "<3 c @0> (size=128,offset=0)",
+            "<3 c @0> (size=128,offset=64)",
+        ),
         &["%c", "partial-overlap"],
     );
 }
@@ -115,7 +127,10 @@ fn overlaps_are_violations() {
 #[test]
 fn sizes_that_are_too_small_are_violations() {
     wrong(
-        &changed("<1 a @0> (size=128,offset=0)", "<1 a @0> (size=64,offset=0)"),
+        &changed(
+            "<1 a @0> (size=128,offset=0)",
+            "<1 a @0> (size=64,offset=0)",
+        ),
         &["%a takes 128 with padding", "[too-small]"],
     );
 }
@@ -131,7 +146,10 @@ fn values_that_are_left_out_are_violations() {
 #[test]
 fn offsets_that_are_not_aligned_are_violations() {
     wrong(
-        &changed("<2 b @0> (size=128,offset=128)", "<2 b @0> (size=120,offset=136)"),
+        &changed(
+            "<2 b @0> (size=128,offset=128)",
+            "<2 b @0> (size=120,offset=136)",
+        ),
         &["does not start at a multiple of 64", "[misaligned]"],
     );
 }
@@ -140,7 +158,10 @@ fn offsets_that_are_not_aligned_are_violations() {
 fn text_that_is_no_assignment_is_refused_with_its_place() {
     let cases: [(String, &[&str]); 13] = [
         (String::new(), &["empty input"]),
-        ("HloModule m\n".to_owned(), &["a.txt:1:1", "expected `BufferAssignment:`"]),
+        (
+            "HloModule m\n".to_owned(),
+            &["a.txt:1:1", "expected `BufferAssignment:`"],
+        ),
         ("BufferAssignment:\n".to_owned(), &["without allocations"]),
         (
             changed("allocation 2: size 256", "allocation 3: size 256"),
@@ -156,15 +177,21 @@ fn text_that_is_no_assignment_is_refused_with_its_place() {
         ),
         (
             changed("preallocated-temp", "postallocated-temp"),
-            &["a.txt:6:25", "unknown property of an allocation: `postallocated-temp`"],
+            &[
+                "a.txt:6:25",
+                "unknown property of an allocation: `postallocated-temp`",
+            ],
         ),
         (
             changed("offset=128): f32[32]{0}", "offset=256): f32[32]{0}"),
-            &["a.txt:8:", "takes bytes 256 to 384 of an allocation of 256 bytes"],
+            &[
+                "a.txt:8:",
+                "takes bytes 256 to 384 of an allocation of 256 bytes",
+            ],
         ),
         (
             changed("<2 b @0> (size=128,offset=128)", "<2 b @0> (size=128,"),
-            &["a.txt:8:", "expected `offset=`"],
+            &["a.txt:8:", "expected `,offset=`"],
         ),
         (
             changed("<2 b @0>", "<2 @0>"),
@@ -175,13 +202,16 @@ fn text_that_is_no_assignment_is_refused_with_its_place() {
             &["a.txt:4:", "expected `,`"],
         ),
         (
-            RIGHT.lines().filter(|l| !l.starts_with("allocation")).fold(
-                String::new(),
-                |text, line| text + line + "\n",
-            ),
+            RIGHT
+                .lines()
+                .filter(|l| !l.starts_with("allocation"))
+                .fold(String::new(), |text, line| text + line + "\n"),
             &["a.txt:2:1", "a value before the first allocation"],
         ),
-        (RIGHT[..RIGHT.len() - 30].to_owned(), &["a.txt:9:", "expected"]),
+        (
+            RIGHT[..RIGHT.len() - 30].to_owned(),
+            &["a.txt:9:", "expected"],
+        ),
     ];
     for (text, words) in &cases {
         refused("a.txt", text.as_bytes(), words);
@@ -202,7 +232,11 @@ fn an_assignment_of_another_module_is_told_as_such() {
         ),
         (
             changed("offset=128): f32[32]{0}", "offset=128): f32[16]{0}"),
-            &["a.txt:8:12", "%b is f32[32]{0} in the module and f32[16]{0} here", other],
+            &[
+                "a.txt:8:12",
+                "%b is f32[32]{0} in the module and f32[16]{0} here",
+                other,
+            ],
         ),
         (
             changed("parameter 0, shape", "parameter 7, shape"),
@@ -212,8 +246,15 @@ fn an_assignment_of_another_module_is_told_as_such() {
     for (text, words) in &cases {
         refused("a.txt", text.as_bytes(), words);
     }
-    let space = changed("allocation 2: size 256,", "allocation 2: size 256, color 9,");
-    refused("a.txt", space.as_bytes(), &["a.txt:6:1", "target cpu has no memory space 9"]);
+    let space = changed(
+        "allocation 2: size 256,",
+        "allocation 2: size 256, color 9,",
+    );
+    refused(
+        "a.txt",
+        space.as_bytes(),
+        &["a.txt:6:1", "target cpu has no memory space 9"],
+    );
 }
 
 /// A proto of the right plan, written by `plan -o`.
@@ -222,7 +263,11 @@ fn proto() -> Vec<u8> {
     let path = folder.path().join("plan.pb");
     let name = path.to_string_lossy();
     let output = slabplan(&["plan", MODULE, "--target", "cpu", "-o", &name]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     std::fs::read(&path).unwrap()
 }
 
@@ -245,10 +290,14 @@ fn truncated_protos_and_gzip_are_refused() {
     }
 }
 
-/// A proto of nothing but a module, and one of nothing.
+/// An assignment of nothing, and bytes that are no proto.
 #[test]
 fn protos_of_other_things_are_refused() {
-    refused("a.pb", &[0x08, 0x01], &["a proto without buffer allocations"]);
+    refused(
+        "a.pb",
+        &[0x08, 0x01],
+        &["a proto without buffer allocations"],
+    );
     refused("a.pb", &[0xff; 40], &["neither"]);
 }
 

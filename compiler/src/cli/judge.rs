@@ -39,8 +39,7 @@ pub(super) fn judged(
         module = prepare(module, &target, &CompileConfig::default())
             .map_err(|e| CliError::from_compile(e, &origin))?;
     }
-    let assignment = load_assignment(assignment, ids.as_ref())
-        .map_err(anyhow::Error::from)?;
+    let assignment = load_assignment(assignment, ids.as_ref()).map_err(anyhow::Error::from)?;
     let xla = to_plan(&module, &assignment, &target).map_err(anyhow::Error::from)?;
     Ok(Judged {
         module,

@@ -107,7 +107,11 @@ impl Reader<'_> {
         }
         for assigned in &proto.assigned {
             let value = self.assigned(assigned, place)?;
-            if value.offset.checked_add(value.size).is_none_or(|end| end > allocation.size) {
+            if value
+                .offset
+                .checked_add(value.size)
+                .is_none_or(|end| end > allocation.size)
+            {
                 return Err(format!(
                     "%{} takes bytes {} to {} of {}",
                     value.instr.name,

@@ -292,5 +292,10 @@ impl<'a> Line<'a> {
 const SHOWN: usize = 40;
 
 fn first_word(text: &str) -> String {
-    text.split([',', ':']).next().unwrap_or(text).chars().take(SHOWN).collect()
+    text.split([',', ':'])
+        .next()
+        .unwrap_or(text)
+        .chars()
+        .take(SHOWN)
+        .collect()
 }

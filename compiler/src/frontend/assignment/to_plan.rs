@@ -12,7 +12,9 @@ use slabplan_ir::plan::{
     Accounting, BufferKind, Plan, PlanBuffer, PlanSpace, PlanStats, PlanValue, fingerprint,
 };
 use slabplan_ir::units::UnitError;
-use slabplan_ir::{BufferId, Bytes, CompId, EntityId, InstrId, Module, Offset, Opcode, PosId, Target};
+use slabplan_ir::{
+    BufferId, Bytes, CompId, EntityId, InstrId, Module, Offset, Opcode, PosId, Target,
+};
 use slabplan_planner::dataflow::ValueId;
 use slabplan_planner::interference::ClassId;
 use slabplan_planner::{Analysis, PlanConfig, PlanError, analyse};
@@ -169,7 +171,9 @@ impl<'m> Names<'m> {
     fn find(&self, value: &Assigned) -> Result<InstrId, String> {
         let name = value.instr.name.as_str();
         let stranger = || {
-            format!("the module has no instruction %{name} with bytes of its own; is this the assignment of another module?")
+            format!(
+                "the module has no instruction %{name} with bytes of its own; is this the assignment of another module?"
+            )
         };
         match (self.instrs.get(name), &value.instr.computation) {
             (Some(&Some(id)), _) => Ok(id),
@@ -247,7 +251,11 @@ impl Builder<'_> {
             place: allocation.place,
             message: e.to_string(),
         };
-        let end = self.ends.iter().find(|e| e.0 == space.id).map_or(0, |e| e.1);
+        let end = self
+            .ends
+            .iter()
+            .find(|e| e.0 == space.id)
+            .map_or(0, |e| e.1);
         let start = Bytes::new(end)
             .and_then(|end| space.alignment.round_up(end))
             .map_err(too_large)?
@@ -346,7 +354,11 @@ impl Builder<'_> {
             .and_then(|n| Offset::new(n).ok())
             .ok_or_else(|| self.error(value.place, "an offset that is too large".to_owned()))?;
         let size = Bytes::new(value.size).map_err(|e| self.error(value.place, e.to_string()))?;
-        let class = self.analysis.flow.at(pos).map(|v| self.analysis.classes.of(v));
+        let class = self
+            .analysis
+            .flow
+            .at(pos)
+            .map(|v| self.analysis.classes.of(v));
         let key = BufferKey {
             space: allocation.space,
             offset: offset.get(),

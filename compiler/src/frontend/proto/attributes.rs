@@ -431,7 +431,10 @@ fn write_custom_call(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> 
     }
     // Version 1 is what the text means without the attribute.
     if i.custom_call_api_version > 1 {
-        w.attr("api_version", word(&API_VERSIONS, i.custom_call_api_version)?);
+        w.attr(
+            "api_version",
+            word(&API_VERSIONS, i.custom_call_api_version)?,
+        );
     }
     Ok(())
 }

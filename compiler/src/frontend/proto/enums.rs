@@ -52,9 +52,12 @@ pub(super) const API_VERSIONS: [&str; 5] = [
 /// The word of a number.
 pub(super) fn word<'a>(words: &[&'a str], number: i32) -> Result<&'a str, String> {
     let found = usize::try_from(number).ok().and_then(|n| words.get(n));
-    found
-        .copied()
-        .ok_or_else(|| format!("unknown enum value {number}; known are 0 to {}", words.len() - 1))
+    found.copied().ok_or_else(|| {
+        format!(
+            "unknown enum value {number}; known are 0 to {}",
+            words.len() - 1
+        )
+    })
 }
 
 /// The number of a word.

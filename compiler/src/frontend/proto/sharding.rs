@@ -58,7 +58,11 @@ fn write_fields(out: &mut String, s: &Sharding) -> Result<(), String> {
                 out.push_str(&join(&s.tile_assignment_devices));
             } else {
                 let _ = write!(out, "<=[{}]", join(&s.iota_reshape_dims));
-                if !s.iota_transpose_perm.iter().copied().eq(0..s.iota_transpose_perm.len() as i32)
+                if !s
+                    .iota_transpose_perm
+                    .iter()
+                    .copied()
+                    .eq(0..s.iota_transpose_perm.len() as i32)
                 {
                     let _ = write!(out, "T({})", join(&s.iota_transpose_perm));
                 }

@@ -293,7 +293,9 @@ impl Measure<'_> {
             .of_space()
             .flat_map(|(id, b)| {
                 let place = (b.offset.get(), b.size.get());
-                b.live.iter().map(move |l| (place.0, place.1, l.start, l.end, id))
+                b.live
+                    .iter()
+                    .map(move |l| (place.0, place.1, l.start, l.end, id))
             })
             .collect();
         intervals.sort_unstable();

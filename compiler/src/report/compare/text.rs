@@ -23,7 +23,11 @@ pub fn comparison_text(comparison: &Comparison) -> String {
         write_reasons(&mut out, space);
     }
     if !comparison.copies.is_empty() {
-        let _ = writeln!(out, "\ncopies that slabplan inserted: {}", comparison.copies.len());
+        let _ = writeln!(
+            out,
+            "\ncopies that slabplan inserted: {}",
+            comparison.copies.len()
+        );
         for (name, cause) in comparison.copies.iter().take(LISTED) {
             let _ = writeln!(out, "  %{name}: {cause}");
         }
@@ -74,11 +78,23 @@ fn write_reasons(out: &mut String, space: &SpaceComparison) {
     write_held(out, "in use at slabplan's peak alone", &ours);
     write_held(out, "in use at XLA's peak alone", &xla);
     let (ours, xla) = space.lodged_in_one();
-    write_held(out, "in an argument or output in slabplan's plan alone", &ours);
+    write_held(
+        out,
+        "in an argument or output in slabplan's plan alone",
+        &ours,
+    );
     write_held(out, "in an argument or output in XLA's plan alone", &xla);
     let (ours, xla) = space.shared_in_one();
-    write_shares(out, "results on an operand's bytes in slabplan's plan alone", &ours);
-    write_shares(out, "results on an operand's bytes in XLA's plan alone", &xla);
+    write_shares(
+        out,
+        "results on an operand's bytes in slabplan's plan alone",
+        &ours,
+    );
+    write_shares(
+        out,
+        "results on an operand's bytes in XLA's plan alone",
+        &xla,
+    );
 }
 
 fn write_held(out: &mut String, title: &str, list: &[&Held]) {
@@ -143,5 +159,8 @@ fn difference(a: u64, b: u64) -> String {
     if b == 0 {
         return format!("{sign}{by}");
     }
-    format!("{sign}{by} ({sign}{:.1}%)", 100.0 * a.abs_diff(b) as f64 / b as f64)
+    format!(
+        "{sign}{by} ({sign}{:.1}%)",
+        100.0 * a.abs_diff(b) as f64 / b as f64
+    )
 }

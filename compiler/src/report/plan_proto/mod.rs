@@ -246,12 +246,7 @@ impl Writer<'_> {
         list
     }
 
-    fn allocation(
-        &self,
-        index: i64,
-        space: &PlanSpace,
-        allotment: &Allotment,
-    ) -> BufferAllocation {
+    fn allocation(&self, index: i64, space: &PlanSpace, allotment: &Allotment) -> BufferAllocation {
         let plan = self.plan();
         let mut allocation = BufferAllocation {
             index,

@@ -2,7 +2,11 @@
 
 use prost::Message;
 
-use super::{Sharding, CollectiveDeviceList, ConvolutionDims, DotDims, FrontendAttributes, GatherDims, Literal, MeshGroups, PaddingConfig, RaggedDotDims, ReplicaGroup, ScatterDims, Shape, SliceDim, Window};
+use super::{
+    CollectiveDeviceList, ConvolutionDims, DotDims, FrontendAttributes, GatherDims, Literal,
+    MeshGroups, PaddingConfig, RaggedDotDims, ReplicaGroup, ScatterDims, Shape, Sharding, SliceDim,
+    Window,
+};
 
 /// `xla.HloInstructionProto`.
 #[derive(Clone, PartialEq, Message)]

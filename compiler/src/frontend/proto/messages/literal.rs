@@ -2,7 +2,7 @@
 
 use prost::Message;
 
-use super::{Shape};
+use super::Shape;
 
 /// `xla.LiteralProto`.
 #[derive(Clone, PartialEq, Message)]

@@ -1,8 +1,10 @@
 //! Attributes of instructions.
 
-use slabplan_ir::attr::{Attr, AttrName, AttrValue, ConvDimLabels, PaddingDim, SliceDim, WindowDim};
-use slabplan_ir::strings::Str;
 use slabplan_ir::Opcode;
+use slabplan_ir::attr::{
+    Attr, AttrName, AttrValue, ConvDimLabels, PaddingDim, SliceDim, WindowDim,
+};
+use slabplan_ir::strings::Str;
 
 use super::{Writer, devices, scan, shape, sharding};
 use crate::frontend::proto::enums::{
@@ -28,8 +30,12 @@ impl Writer<'_> {
             AttrValue::Bool(b) => self.flag(attr.name, *b, i),
             AttrValue::Ident(word) => return self.ident(opcode, attr.name, *word, i),
             AttrValue::Idents(words) => {
-                let words = words.iter().map(|&w| number(&PRECISIONS, self.module.str(w)));
-                let precision = i.precision_config.get_or_insert_with(PrecisionConfig::default);
+                let words = words
+                    .iter()
+                    .map(|&w| number(&PRECISIONS, self.module.str(w)));
+                let precision = i
+                    .precision_config
+                    .get_or_insert_with(PrecisionConfig::default);
                 precision.operand_precision = words.collect::<Result<_, _>>()?;
             }
             AttrValue::Raw(text) => return self.raw(attr.name, *text, i),
@@ -44,7 +50,8 @@ impl Writer<'_> {
                 }
             }
             AttrValue::Comps(comps) => {
-                i.called_computation_ids.extend(comps.iter().map(|&c| self.comp_ids[c]));
+                i.called_computation_ids
+                    .extend(comps.iter().map(|&c| self.comp_ids[c]));
             }
             AttrValue::Instrs(instrs) => {
                 i.control_predecessor_ids = instrs.iter().map(|&p| self.ids[p]).collect();
@@ -57,8 +64,9 @@ impl Writer<'_> {
             AttrValue::Slice(dims) => i.slice_dimensions = dims.iter().map(slice).collect(),
             AttrValue::Pairs(pairs) => {
                 let pairs = pairs.iter();
-                i.source_target_pairs =
-                    pairs.map(|&(source, target)| SourceTarget { source, target }).collect();
+                i.source_target_pairs = pairs
+                    .map(|&(source, target)| SourceTarget { source, target })
+                    .collect();
             }
             AttrValue::ReplicaGroups(groups) => {
                 let text = |s| self.module.str(s).to_owned();
@@ -69,8 +77,10 @@ impl Writer<'_> {
             }
             AttrValue::Shapes(ids) => {
                 i.constrain_layout = true;
-                i.operand_shapes_with_layout =
-                    ids.iter().map(|&s| shape::shape(&self.module.shapes, s)).collect();
+                i.operand_shapes_with_layout = ids
+                    .iter()
+                    .map(|&s| shape::shape(&self.module.shapes, s))
+                    .collect();
             }
             AttrValue::Aliasing(aliases) => {
                 let aliases = aliases.iter().map(|a| OutputOperandAliasing {
@@ -98,7 +108,9 @@ impl Writer<'_> {
             AttrName::Lower => match &mut i.triangular_solve_options {
                 Some(options) => &mut options.lower,
                 None if i.opcode == "cholesky" => {
-                    let options = i.cholesky_options.get_or_insert_with(CholeskyOptions::default);
+                    let options = i
+                        .cholesky_options
+                        .get_or_insert_with(CholeskyOptions::default);
                     &mut options.lower
                 }
                 None => &mut solve(i).lower,
@@ -119,9 +131,8 @@ impl Writer<'_> {
     ) -> Result<(), String> {
         let text = self.module.str(word);
         let bytes = || scan::unquoted(text);
-        let string = || {
-            String::from_utf8(scan::unquoted(text)?).map_err(|_| "not UTF-8".to_owned())
-        };
+        let string =
+            || String::from_utf8(scan::unquoted(text)?).map_err(|_| "not UTF-8".to_owned());
         match name {
             AttrName::Kind => text.clone_into(&mut i.fusion_kind),
             AttrName::Direction => text.clone_into(&mut i.comparison_direction),
@@ -145,11 +156,15 @@ impl Writer<'_> {
                 i.rng_algorithm = number(&RNG_ALGORITHMS, text)?;
             }
             AttrName::Algorithm => {
-                let precision = i.precision_config.get_or_insert_with(PrecisionConfig::default);
+                let precision = i
+                    .precision_config
+                    .get_or_insert_with(PrecisionConfig::default);
                 precision.algorithm = number(&DOT_ALGORITHMS, text)?;
             }
             AttrName::Epsilon => {
-                i.epsilon = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
+                i.epsilon = text
+                    .parse()
+                    .map_err(|_| format!("`{text}` is not a number"))?;
             }
             other => self.leave_out(other.name()),
         }
@@ -232,19 +247,23 @@ fn int(opcode: Opcode, name: AttrName, n: i64, i: &mut Instruction) -> Result<()
 }
 
 fn solve(i: &mut Instruction) -> &mut TriangularSolveOptions {
-    i.triangular_solve_options.get_or_insert_with(TriangularSolveOptions::default)
+    i.triangular_solve_options
+        .get_or_insert_with(TriangularSolveOptions::default)
 }
 
 fn gather(i: &mut Instruction) -> &mut GatherDims {
-    i.gather_dimension_numbers.get_or_insert_with(GatherDims::default)
+    i.gather_dimension_numbers
+        .get_or_insert_with(GatherDims::default)
 }
 
 fn scatter(i: &mut Instruction) -> &mut ScatterDims {
-    i.scatter_dimension_numbers.get_or_insert_with(ScatterDims::default)
+    i.scatter_dimension_numbers
+        .get_or_insert_with(ScatterDims::default)
 }
 
 fn ragged(i: &mut Instruction) -> &mut RaggedDotDims {
-    i.ragged_dot_dimension_numbers.get_or_insert_with(RaggedDotDims::default)
+    i.ragged_dot_dimension_numbers
+        .get_or_insert_with(RaggedDotDims::default)
 }
 
 fn dot(i: &mut Instruction) -> &mut DotDims {

@@ -178,13 +178,15 @@ impl Writer<'_> {
     fn program_shape(&self, comp: CompId) -> ProgramShape {
         let module = self.module;
         let params = &module.computations[comp].params;
-        let shape_of = |i: InstrId| -> Shape {
-            shape::shape(&module.shapes, module.instrs[i].shape)
-        };
+        let shape_of =
+            |i: InstrId| -> Shape { shape::shape(&module.shapes, module.instrs[i].shape) };
         ProgramShape {
             parameters: params.iter().map(|&p| shape_of(p)).collect(),
             result: Some(shape_of(module.computations[comp].root)),
-            parameter_names: params.iter().map(|&p| module.name_of(p).to_owned()).collect(),
+            parameter_names: params
+                .iter()
+                .map(|&p| module.name_of(p).to_owned())
+                .collect(),
         }
     }
 
@@ -196,7 +198,9 @@ impl Writer<'_> {
                 .map_err(|e| format!("instruction %{}: {e}", module.name_of(i)))
         });
         let instructions = instructions.collect::<Result<Vec<_>, String>>()?;
-        let thread = computation.execution_thread.map(|t| scan::unquoted(module.str(t)));
+        let thread = computation
+            .execution_thread
+            .map(|t| scan::unquoted(module.str(t)));
         Ok(Computation {
             name: module.comp_name(comp).to_owned(),
             instructions,
@@ -281,7 +285,9 @@ fn device_assignment(module: &Module) -> Option<DeviceAssignment> {
     /// More than any machine has; protects from counts that are nonsense.
     const MOST: u64 = 1 << 20;
     let (replicas, partitions) = (module.replica_count, module.num_partitions);
-    let devices = replicas.checked_mul(partitions).filter(|&n| 1 < n && n <= MOST)?;
+    let devices = replicas
+        .checked_mul(partitions)
+        .filter(|&n| 1 < n && n <= MOST)?;
     debug_assert!(devices >= partitions);
     let computation_devices = (0..partitions).map(|p| ComputationDevice {
         replica_device_ids: (0..replicas).map(|r| (r * partitions + p) as i64).collect(),

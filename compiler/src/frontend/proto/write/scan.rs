@@ -70,7 +70,8 @@ impl<'a> Scan<'a> {
 
     pub(super) fn int<T: std::str::FromStr>(&mut self) -> Result<T, String> {
         let word = self.word();
-        word.parse().map_err(|_| format!("`{word}` is not a number of the right size"))
+        word.parse()
+            .map_err(|_| format!("`{word}` is not a number of the right size"))
     }
 
     /// Numbers with commas between, up to `close`, which is taken.
@@ -176,7 +177,10 @@ fn unescaped(text: &str) -> Vec<u8> {
                 out.push(value as u8);
             }
             b'x' | b'X' => {
-                let digits = bytes[at..].iter().take(2).take_while(|d| d.is_ascii_hexdigit());
+                let digits = bytes[at..]
+                    .iter()
+                    .take(2)
+                    .take_while(|d| d.is_ascii_hexdigit());
                 let n = digits.count();
                 let hex = &text[at..at + n];
                 out.push(u8::from_str_radix(hex, 16).unwrap_or(0));

@@ -33,7 +33,9 @@ pub(super) fn array(array: &ArrayShape) -> Shape {
             .collect(),
         tuple_shapes: Vec::new(),
         layout: Some(layout(array)),
-        is_dynamic_dimension: (0..array.rank()).map(|d| array.dynamic >> d & 1 == 1).collect(),
+        is_dynamic_dimension: (0..array.rank())
+            .map(|d| array.dynamic >> d & 1 == 1)
+            .collect(),
     }
 }
 

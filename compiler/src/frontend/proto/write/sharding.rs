@@ -119,7 +119,11 @@ fn devices(scan: &mut Scan<'_>, sharding: &mut Sharding) -> Result<(), String> {
 }
 
 fn kind(word: &str) -> Result<i32, String> {
-    let word = if word == "replicate" { "replicated" } else { word };
+    let word = if word == "replicate" {
+        "replicated"
+    } else {
+        word
+    };
     let found = KINDS.iter().position(|&k| k == word);
     debug_assert_eq!(KINDS[MANUAL as usize], "manual");
     found
