@@ -10,3 +10,5 @@ pub mod promises;
 pub mod repeat;
 pub mod rules;
 pub mod stages;
+pub mod xla;
+pub mod xprof;

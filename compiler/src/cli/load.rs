@@ -5,7 +5,7 @@ use slabplan_ir::{Module, Target};
 use super::CliError;
 use super::size::{parse_capacity, parse_size};
 use crate::config::{CompileConfig, ScheduleMode};
-use crate::frontend;
+use crate::frontend::{self, InstructionNames};
 use slabplan_ir::Bytes;
 use slabplan_ir::plan::Accounting;
 use slabplan_planner::pack::Effort;
@@ -30,8 +30,21 @@ pub(super) struct Origin {
 impl ModuleArg {
     /// Reads and parses the module.
     pub(super) fn load(&self) -> Result<(Module, Origin), CliError> {
-        let start = std::time::Instant::now();
+        self.parse(frontend::read(&self.module)?)
+    }
+
+    /// The same, with what the ids of its proto stand for, where it came as one.
+    pub(super) fn load_with_ids(
+        &self,
+    ) -> Result<(Module, Origin, Option<InstructionNames>), CliError> {
         let source = frontend::read(&self.module)?;
+        let ids = InstructionNames::of_proto(&source.bytes);
+        let (module, origin) = self.parse(source)?;
+        Ok((module, origin, ids))
+    }
+
+    fn parse(&self, source: frontend::Source) -> Result<(Module, Origin), CliError> {
+        let start = std::time::Instant::now();
         let name = source.name.clone();
         let text = std::str::from_utf8(&source.bytes).ok().map(str::to_owned);
         let module = frontend::parse_module(source)?;

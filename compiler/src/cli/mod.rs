@@ -4,7 +4,9 @@
 //! fit, check failed, results differ), 2 the input or the call is wrong.
 
 mod check;
+mod compare;
 mod error;
+mod judge;
 mod load;
 mod pack;
 mod plan;
@@ -36,6 +38,8 @@ enum Command {
     Plan(plan::Args),
     /// Check a plan against its module.
     Check(check::Args),
+    /// Show our plan of a module beside XLA's own.
+    Compare(compare::Args),
     /// Execute a module on its planned slab.
     Run(run::Args),
     /// Pack a bare problem: buffers with lifetimes and sizes, as CSV or JSON.
@@ -67,6 +71,7 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         Command::Plan(args) => plan::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Pack(args) => pack::run(&args),
         Command::Print(args) => print::run(&args),

@@ -142,7 +142,7 @@ fn human(bytes: u64) -> String {
 }
 
 /// At most `MAX_CELL` characters: the end of a path says most.
-fn shortened(text: &str) -> String {
+pub(super) fn shortened(text: &str) -> String {
     let n = text.chars().count();
     if n <= MAX_CELL {
         return text.to_owned();
