@@ -8,7 +8,7 @@ use slabplan_ir::plan::{self, PlanHeader};
 use super::load::{ModuleArg, TargetArgs};
 use super::plan::PlanForm;
 use super::{Answer, CliError};
-use crate::config::{CompileConfig, ScheduleMode};
+use crate::config::CompileConfig;
 use crate::{check, frontend, output, prepare};
 
 /// Arguments of `check`.
@@ -48,15 +48,12 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
 
 /// The passes that made the module the plan is for.
 fn config_of(header: &PlanHeader) -> CompileConfig {
-    CompileConfig {
+    let mut config = CompileConfig {
         accounting: header.accounting,
-        schedule: if header.schedule == "keep" {
-            ScheduleMode::Keep
-        } else {
-            ScheduleMode::Memory
-        },
         ..CompileConfig::default()
-    }
+    };
+    config.set_schedule(&header.schedule);
+    config
 }
 
 fn read_plan(path: &str) -> Result<String, CliError> {
