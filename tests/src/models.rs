@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use slabplan::config::CompileConfig;
+use slabplan::config::{CompileConfig, ScheduleMode};
 use slabplan::exec::compare::{Tolerance, compare};
 use slabplan::exec::io::read_arrays;
 use slabplan::exec::{AsyncMode, ExecConfig, Executable, HostArray, reference_plan};
@@ -62,11 +62,15 @@ pub enum Mode {
 
 impl Case {
     /// Plans and proves the program.
-    pub fn compile(&self) -> Result<Compiled, String> {
+    pub fn compile(&self, schedule: ScheduleMode) -> Result<Compiled, String> {
         let module =
             frontend::load_module(&self.program.to_string_lossy()).map_err(|e| e.to_string())?;
         let target = target::load(self.target).map_err(|e| e.to_string())?;
-        compile(module, &target, &CompileConfig::default()).map_err(|e| e.to_string())
+        let config = CompileConfig {
+            schedule,
+            ..CompileConfig::default()
+        };
+        compile(module, &target, &config).map_err(|e| e.to_string())
     }
 
     /// Runs the program and returns its results.
@@ -105,10 +109,10 @@ impl Case {
     }
 
     /// Plans, proves, runs in every mode; results must be JAX's within the case's tolerances, and
-    /// bit-equal between modes. What `refused.txt` names is planned and proved, and then the executor
+    /// bit-equal between modes and in another order. What `refused.txt` names is planned and proved, and then the executor
     /// must refuse it with the stated words.
     pub fn check(&self) -> Result<(), String> {
-        let compiled = self.compile()?;
+        let compiled = self.compile(ScheduleMode::Keep)?;
         if let Some(words) = self.refusal()? {
             return match self.run(&compiled, Mode::Slab) {
                 Err(message) if message.contains(&words) => Ok(()),
@@ -121,6 +125,13 @@ impl Case {
         for mode in [Mode::SlabLate, Mode::Reference] {
             if self.run(&compiled, mode)? != outputs {
                 return Err(format!("{mode:?} gives other bits than the poisoned slab"));
+            }
+        }
+        // What came unscheduled was ordered for memory already.
+        if compiled.plan().schedule == "keep" {
+            let reordered = self.compile(ScheduleMode::Memory)?;
+            if self.run(&reordered, Mode::Slab)? != outputs {
+                return Err("ordered for memory, the program gives other bits".to_owned());
             }
         }
         Ok(())
