@@ -66,7 +66,7 @@ fn no_order_beats_the_certificate() {
 fn slab(mut module: Module, target: &Target) -> u64 {
     module.is_scheduled = true;
     verify(&module).expect("the order keeps all dependences");
-    insert_copies(&mut module).expect("copies settle");
+    insert_copies(&mut module, true).expect("copies settle");
     let planned = plan(&module, target, &PlanConfig::default()).expect("a plan");
     planned.plan.spaces[0].slab.get()
 }

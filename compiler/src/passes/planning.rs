@@ -48,6 +48,7 @@ pub(super) fn plan_config(config: &CompileConfig) -> PlanConfig {
         accounting: config.accounting,
         pack: PackConfig {
             effort: config.effort,
+            ..PackConfig::default()
         },
         ..PlanConfig::default()
     }

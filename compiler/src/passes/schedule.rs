@@ -58,7 +58,7 @@ impl Pass for ScheduleMemory {
 fn trial(unit: &Unit<'_>, schedule: &Schedule) -> Result<ScheduleTrial, PassError> {
     let mut module = unit.module.clone();
     schedule.apply(&mut module);
-    let copies = insert_copies(&mut module)?.len();
+    let copies = insert_copies(&mut module, true)?.len();
     let mut config = plan_config(unit.config);
     // Searching each packing to its end is for the one that is kept.
     if config.pack.effort == Effort::Max {

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use slabplan_ir::attr::AttrName;
 use slabplan_ir::graph::DependenceGraph;
+use slabplan_ir::pieces::is_concat_bitcast;
 use slabplan_ir::{CompId, InstrId, Module, Opcode, PosId};
 
 use super::distance;
@@ -18,7 +19,6 @@ use super::precedence::{self, Rewrite};
 use super::table::Table;
 use crate::dataflow::ValueId;
 use crate::inplace::in_place_pairs;
-use crate::options::is_concat_bitcast;
 use crate::order::callees_in_order;
 use crate::ports::{output_value, parameter_value};
 use crate::share::ShareRules;
