@@ -39,7 +39,7 @@ fn promises_hold_on_short_modules() {
             }
             Ok(())
         })
-        .seed(size * 0x9e37_79b9_0000_0000 | size * 4)
+        .seed((size.wrapping_mul(0x9e37_79b9) << 32) | (size * 4))
         .run();
     }
 }

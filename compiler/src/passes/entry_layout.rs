@@ -61,7 +61,9 @@ pub(super) fn enforce(module: &mut Module) -> bool {
     }
     let users = module.users();
     let names = Names::new(module);
+    let is_tuple = module.instrs[entry.root].opcode == Opcode::Tuple;
     let mut edit = Relayout {
+        root_tuple: (is_tuple && users.of(entry.root).is_empty()).then_some(entry.root),
         module,
         users,
         names,
@@ -81,6 +83,8 @@ struct Relayout<'a> {
     module: &'a mut Module,
     users: Users,
     names: Names,
+    /// The root, if it is a tuple of the root's own: its operands are looked at one by one.
+    root_tuple: Option<InstrId>,
     /// New instructions that stand after others.
     after: Vec<Placement>,
 }
@@ -103,7 +107,7 @@ impl Relayout<'_> {
                 if let Some(part) = self.module.shapes.subshape(promised, &[index]) {
                     self.set_argument(user, part);
                 }
-            } else if !reads_elements(self.module, user, value) {
+            } else if Some(user) != self.root_tuple && !reads_elements(self.module, user, value) {
                 let copy = *copy.get_or_insert_with(|| self.in_layout(value, old, value));
                 self.module.replace_operand(user, value, copy);
             }
@@ -168,10 +172,19 @@ impl Relayout<'_> {
     /// The value that the entry returns in the place of `root`, in the promised layouts.
     fn result(&mut self, root: InstrId, promised: ShapeId) -> InstrId {
         let i = &self.module.instrs[root];
-        if i.shape == promised {
+        let up_to_date = |o: &InstrId| self.module.instrs[*o].shape;
+        let is_root_tuple = self.root_tuple == Some(root);
+        if i.shape == promised
+            && (!is_root_tuple
+                || self
+                    .module
+                    .shapes
+                    .tuple(promised)
+                    .is_some_and(|e| i.operands.iter().map(up_to_date).eq(e.iter().copied())))
+        {
             return root;
         }
-        if i.opcode != Opcode::Tuple || self.users.of(root).len() > 0 {
+        if self.root_tuple != Some(root) {
             if self.computes_anew(root, 0) {
                 self.module.instrs[root].shape = promised;
                 return root;

@@ -532,22 +532,21 @@ impl Machine<'_, '_> {
             }
             allowed.push(result.sym);
         }
+        allowed.sort_unstable();
         self.define(id);
-        let mut pending = Pending {
+        self.keep_sources(id, &results, working);
+        self.pending.push(Pending {
             start: id,
             places: written,
             allowed,
-        };
-        self.keep_sources(id, &results, &mut pending);
-        pending.allowed.sort_unstable();
-        self.pending.push(pending);
+        });
         self.point = self.point.saturating_add(1);
     }
 
     /// Operands stay as they are until the operation is done, except those that it overwrites itself.
-    /// One that its result replaced in place stands for the result from now on; of any other the
-    /// bytes stay what the operation left of them.
-    fn keep_sources(&mut self, id: InstrId, results: &[Bound], pending: &mut Pending) {
+    /// One that its result replaced in place stands for the result from now on; the bytes of any other
+    /// are the operation's to work in.
+    fn keep_sources(&mut self, id: InstrId, results: &[Bound], working: Sym) {
         let module = self.module();
         let end = self
             .flow
@@ -566,10 +565,12 @@ impl Machine<'_, '_> {
                 .find(|r| r.place == source.place && r.sym != source.sym);
             if let Some(&result) = replaced {
                 self.run.bound[pos] = Some(result);
-            } else if self.is_consumed(source, &pending.allowed) {
-                self.run.bound[pos] = None;
-                pending.places.push((source.place, source.sym));
-                pending.allowed.push(source.sym);
+            } else if self.is_consumed(source, working) {
+                self.memory.write(source.place, working);
+                self.run.bound[pos] = Some(Bound {
+                    sym: working,
+                    ..source
+                });
             } else {
                 self.read(Reader::EndOf(id), pos);
             }
@@ -577,11 +578,11 @@ impl Machine<'_, '_> {
     }
 
     /// Whether an operand is not what it was, by nothing but what its operation wrote (`working`).
-    fn is_consumed(&self, operand: Bound, working: &[Sym]) -> bool {
+    fn is_consumed(&self, operand: Bound, working: Sym) -> bool {
         let symbols = &self.symbols;
         let intact = |found| holds(symbols, found, operand.sym);
         let bad = |accept: &dyn Fn(Sym) -> bool| self.memory.first_bad(operand.place, accept);
-        bad(&intact).is_some() && bad(&|s| intact(s) || working.contains(&s)).is_none()
+        bad(&intact).is_some() && bad(&|s| intact(s) || s == working).is_none()
     }
 
     /// The working bytes of the operation that `done` ends are as its start left them.
