@@ -62,6 +62,15 @@ impl Compiled {
         &self.planned.plan
     }
 
+    /// Whether no order of the instructions, however packed, needs fewer steps of the alignment of memory space 0.
+    pub fn is_best_schedule(&self) -> bool {
+        let steps = |bytes: Bytes, step: u64| bytes.get().div_ceil(step);
+        self.plan().space(0).is_none_or(|s| {
+            let step = s.alignment.get();
+            steps(s.slab, step) <= steps(self.schedule_bound, step)
+        })
+    }
+
     /// Whether every slab fits its memory space.
     pub fn fits(&self) -> bool {
         self.plan().spaces.iter().all(|s| s.slab <= s.capacity)

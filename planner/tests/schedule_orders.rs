@@ -123,7 +123,7 @@ fn random_module(seed: u64) -> Module {
                 arrays.push((format!("v{k}"), n));
             }
             2 => {
-                let other = arrays.iter().filter(|x| x.1 <= n).map(|x| x.clone());
+                let other = arrays.iter().filter(|x| x.1 <= n).cloned();
                 let other: Vec<(String, u64)> = other.collect();
                 let (update, _) = other[random(other.len() as u64) as usize].clone();
                 writeln!(

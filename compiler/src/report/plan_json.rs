@@ -16,6 +16,7 @@ pub fn plan_json(compiled: &Compiled, parse_seconds: f64) -> Value {
         "accounting": plan.accounting,
         "schedule": plan.schedule.split('-').next(),
         "schedule_bound_bytes": compiled.schedule_bound,
+        "schedule_optimal": compiled.is_best_schedule(),
         "schedules": compiled.schedule_trials.iter().map(|t| json!({
             "from": t.from,
             "chosen": t.chosen,

@@ -47,26 +47,23 @@ pub(super) fn order<'a>(
     fresh.sort_unstable_by_key(|&i| Reverse(rank[i as usize]));
     let mut touched = Vec::new();
     while order.len() < n {
-        let next = match fresh.pop() {
-            Some(i) => {
-                if done[i as usize] || waiting[i as usize] > 0 {
-                    continue;
-                }
-                let step = walk.step(i);
-                if step.after > walk.level() || step.during > allowed.max(walk.level()) {
-                    continue;
-                }
-                i
+        let next = if let Some(i) = fresh.pop() {
+            if done[i as usize] || waiting[i as usize] > 0 {
+                continue;
             }
-            None => {
-                let Some(Reverse((was, _, i))) = heap.pop() else {
-                    break;
-                };
-                if done[i as usize] || was != gain(&walk, i) {
-                    continue;
-                }
-                i
+            let step = walk.step(i);
+            if step.after > walk.level() || step.during > allowed.max(walk.level()) {
+                continue;
             }
+            i
+        } else {
+            let Some(Reverse((was, _, i))) = heap.pop() else {
+                break;
+            };
+            if done[i as usize] || was != gain(&walk, i) {
+                continue;
+            }
+            i
         };
         walk.run(next);
         done[next as usize] = true;
