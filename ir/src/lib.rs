@@ -10,6 +10,7 @@
 
 pub mod attr;
 pub mod check;
+pub mod concat_bitcast;
 pub mod edit;
 mod element_type;
 pub mod entity;

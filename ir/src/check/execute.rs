@@ -6,6 +6,7 @@ use super::memory::{Memory, Place, Sym};
 use super::message::{culprit_clause, reader_clause, space_name};
 use super::violation::{Culprit, Reader, ViolationKind as K, Violations};
 use super::{InPlace, Promised, invariant};
+use crate::concat_bitcast::{is_concat_bitcast, pieces_in_place};
 use crate::entity::{BufferId, CompId, InstrId, PosId, SecondaryMap};
 use crate::module::Module;
 use crate::opcode::Opcode;
@@ -192,9 +193,7 @@ impl<'m> Machine<'_, 'm> {
         match opcode {
             // In memory before the program starts, or bound by the caller.
             Opcode::Parameter | Opcode::Constant => {}
-            Opcode::CustomCall if self.module().custom_call_target(id) == Some("ConcatBitcast") => {
-                self.concatenate(id);
-            }
+            Opcode::CustomCall if is_concat_bitcast(self.module(), id) => self.concatenate(id),
             _ => {
                 if reads_operands(self.module(), id) {
                     for operand in self.module().instrs[id].operands.clone() {
@@ -277,10 +276,10 @@ impl<'m> Machine<'_, 'm> {
         }
     }
 
-    /// `ConcatBitcast`: the result is its operands side by side; nothing is written.
+    /// `ConcatBitcast`: the result is its operands side by side, in the order of their slices; nothing is written.
     fn concatenate(&mut self, id: InstrId) {
         let result = self.flow.positions.root(id);
-        let operands = self.module().instrs[id].operands.clone();
+        let operands = pieces_in_place(self.module(), id);
         for &operand in &operands {
             for pos in self.arrays(operand) {
                 self.read(Reader::Instr(id), pos);

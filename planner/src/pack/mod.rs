@@ -16,6 +16,7 @@
 mod bound;
 mod core;
 pub mod csv;
+mod eject;
 mod hang;
 mod heuristics;
 mod holes;
@@ -31,6 +32,8 @@ mod run;
 mod scale;
 mod search;
 mod share;
+mod share_load;
+mod share_options;
 mod sweep;
 mod ties;
 mod tops;

@@ -1,5 +1,6 @@
 //! Operations and moves: which arrays are brought into the arena, and where there.
 
+use slabplan_ir::concat_bitcast::pieces_in_place;
 use slabplan_ir::entity::InstrId;
 
 use super::Builder;
@@ -136,7 +137,7 @@ impl Builder<'_> {
         let mut at = result.offset;
         let end = at + self.program.info(result).map.padded_bytes();
         let mut pairs = Vec::new();
-        for piece in self.leaves_of_all(&self.module.instrs[id].operands)? {
+        for piece in self.leaves_of_all(&pieces_in_place(self.module, id))? {
             let bytes = self.program.info(piece).map.padded_bytes();
             let array = self.byte_array(id, bytes)?;
             let from = Leaf { array, ..piece };
