@@ -14,6 +14,7 @@
 mod bound;
 mod core;
 pub mod csv;
+mod eject;
 mod hang;
 mod heuristics;
 mod holes;
@@ -29,6 +30,8 @@ mod run;
 mod scale;
 mod search;
 mod share;
+mod share_load;
+mod share_options;
 mod sweep;
 mod ties;
 mod tops;

@@ -3,7 +3,9 @@
 use super::packing::Control;
 use super::problem::{Problem, ProblemError};
 use super::radix;
+use super::share_options::ShareOptions;
 use super::ties::{Groups, Placement, Residue};
+use smallvec::SmallVec;
 
 /// A stretch of sections `[begin, end)` in which a unit needs `size` bytes from `delta` above its offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +48,8 @@ pub(super) struct Model {
     pub(super) sections: u32,
     /// Unit and distance from its offset, for each buffer of the problem.
     position: Vec<(u32, u64)>,
+    /// Ways to share bytes that placement may use; none unless asked for.
+    pub(super) options: ShareOptions,
 }
 
 impl Model {
@@ -95,6 +99,7 @@ impl Model {
             parts,
             sections: self.sections,
             position: Vec::new(),
+            options: ShareOptions::default(),
         };
         model.compress_time();
         (model, from)
@@ -131,6 +136,12 @@ impl Model {
         }
     }
 
+    /// The same model, in which placement may let the units of a may-share pair share bytes.
+    pub(super) fn with_options(mut self, problem: &Problem) -> Self {
+        self.options = ShareOptions::new(problem, &self);
+        self
+    }
+
     /// The parts of a unit, by begin.
     pub(super) fn parts(&self, unit: u32) -> &[Part] {
         let unit = &self.units[unit as usize];
@@ -150,6 +161,25 @@ impl Model {
         self.parts(unit)
             .iter()
             .any(|it| it.begin <= section && section < it.end)
+    }
+
+    /// The parts of a unit with their numbers among all parts.
+    pub(super) fn numbered_parts(&self, unit: u32) -> impl Iterator<Item = (u32, &Part)> {
+        (self.units[unit as usize].first_part..).zip(self.parts(unit))
+    }
+
+    /// A part by its number.
+    pub(super) fn part(&self, number: u32) -> Part {
+        self.parts[number as usize]
+    }
+
+    /// The buffers of every unit.
+    pub(super) fn members(&self) -> Vec<SmallVec<[u32; 1]>> {
+        let mut members = vec![SmallVec::new(); self.units.len()];
+        for (buffer, &(unit, _)) in (0..).zip(&self.position) {
+            members[unit as usize].push(buffer);
+        }
+        members
     }
 
     /// Offsets of the problem's buffers from those of the units.
@@ -325,6 +355,7 @@ impl Draft {
             parts: Vec::with_capacity(self.parts.len()),
             sections,
             position: Vec::new(),
+            options: ShareOptions::default(),
         };
         let mut place = vec![0; self.units.len()];
         for &(_, unit) in &order {
@@ -408,12 +439,37 @@ fn join(parts: &mut Vec<Part>) {
 }
 
 /// Section ranges of every buffer, flat.
-struct Spans {
+#[derive(Default)]
+pub(super) struct Spans {
     starts: Vec<u32>,
     list: Vec<(u32, u32)>,
 }
 
 impl Spans {
+    /// The sections of `problem`, as in every model of it. O(n log n).
+    pub(super) fn new(problem: &Problem) -> Self {
+        sections(problem, &mut || false).unwrap_or_default().0
+    }
+
+    /// The stretches of sections in which both buffers are live, ascending. Linear in their spans.
+    pub(super) fn common(&self, a: u32, b: u32) -> SmallVec<[(u32, u32); 1]> {
+        let (a, b) = (self.of(a), self.of(b));
+        let (mut i, mut j) = (0, 0);
+        let mut common = SmallVec::new();
+        while i < a.len() && j < b.len() {
+            let (begin, end) = (a[i].0.max(b[j].0), a[i].1.min(b[j].1));
+            if begin < end {
+                common.push((begin, end));
+            }
+            if a[i].1 <= b[j].1 {
+                i += 1;
+            } else {
+                j += 1;
+            }
+        }
+        common
+    }
+
     fn of(&self, buffer: u32) -> &[(u32, u32)] {
         &self.list[self.starts[buffer as usize] as usize..self.starts[buffer as usize + 1] as usize]
     }

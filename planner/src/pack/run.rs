@@ -1,6 +1,7 @@
 //! The entry point: heuristics first, then search, until the bound is met or the effort is spent.
 
 use super::bound::lower_bound;
+use super::eject;
 use super::heuristics::{Heuristic, Start, squeak};
 use super::large;
 use super::model::Model;
@@ -9,6 +10,7 @@ use super::problem::{Problem, ProblemError};
 use super::scale::Scaled;
 use super::search::{Space, Standing, improve};
 use super::share;
+use super::share_options::shared_pairs;
 use super::sweep::check_fixed;
 
 /// Packs `problem` as low as the effort allows. `watch` hears of progress every thousand nodes or so and may stop the
@@ -65,23 +67,13 @@ fn pack_steps(
     };
     check_fixed(problem, &apart)?;
     run.bound = lower_bound(problem, &apart);
-    let pairs = if problem.may_share.is_empty() {
-        Vec::new()
+    if problem.may_share.is_empty() {
+        run.first(problem, &apart, config);
+        run.eject(&apart, config.effort);
+        run.search(problem, &apart, config);
     } else {
-        share::choose(problem)
-    };
-    let shared = if pairs.is_empty() {
-        None
-    } else {
-        Some(Model::new(problem, &pairs)?)
-    };
-    if let Some(model) = &shared {
-        run.first(problem, model, config);
+        run.sharing(problem, apart.with_options(problem), config)?;
     }
-    let sharing = run.height();
-    run.first(problem, &apart, config);
-    let better = shared.filter(|_| sharing <= run.height()).unwrap_or(apart);
-    run.search(problem, &better, config);
     Ok(run.finish(problem))
 }
 
@@ -111,6 +103,9 @@ const LARGE: usize = 4_000;
 
 /// Units placed in rounds of local search, where the core of a large problem did not reach the bound.
 const FURTHER: usize = 100_000;
+
+/// What [`Run::eject`] calls itself.
+const EJECTIONS: &str = "ejections";
 
 /// One call of [`pack`].
 pub(super) struct Run<'a> {
@@ -229,6 +224,65 @@ impl<'a> Run<'a> {
                     Control::Continue
                 }
             },
+        );
+    }
+
+    /// Packs `model`, which has the options of `problem`, with pairs decided on as units are placed, and decided on
+    /// beforehand; then searches in the way of sharing of the best packing.
+    fn sharing(
+        &mut self,
+        problem: &Problem,
+        model: Model,
+        config: &PackConfig,
+    ) -> Result<(), ProblemError> {
+        self.first(problem, &model, config);
+        let pairs = share::choose(problem);
+        if !pairs.is_empty() && !self.is_over() {
+            self.first(problem, &Model::new(problem, &pairs)?, config);
+        }
+        self.eject(&model, config.effort);
+        if self.is_over() {
+            return Ok(());
+        }
+        let best = self.best.as_ref().map(|best| best.1.as_slice());
+        let chosen = best.map_or_else(Vec::new, |offsets| shared_pairs(problem, offsets));
+        let settled = if chosen.is_empty() {
+            model
+        } else {
+            Model::new(problem, &chosen)?
+        };
+        self.search(problem, &settled, config);
+        Ok(())
+    }
+
+    /// Lowers the best packing by ejections.
+    fn eject(&mut self, model: &Model, effort: Effort) {
+        let most = match effort {
+            Effort::Fast => 0,
+            Effort::Default => 12_000_000,
+            Effort::Max => 400_000_000,
+        };
+        let budget = most.min(8_000 * model.units.len() as u64);
+        let Some((_, offsets, _)) = self.best.as_ref().filter(|_| budget > 0) else {
+            return;
+        };
+        if self.is_over() {
+            return;
+        }
+        let (units, bound) = (model.unit_offsets(offsets), self.bound);
+        let run = std::cell::RefCell::new(self);
+        let mut told = 0;
+        eject::lower(
+            model,
+            units,
+            bound,
+            |steps| {
+                let nodes = steps / eject::STEPS_PER_PLACEMENT;
+                let control = run.borrow_mut().tick(nodes - told, EJECTIONS);
+                told = nodes;
+                steps < budget && control == Control::Continue
+            },
+            |offsets| run.borrow_mut().consider(model, offsets, EJECTIONS),
         );
     }
 

@@ -3,6 +3,7 @@
 use super::super::model::Model;
 use super::super::occupancy::Occupancy;
 use super::super::packing::Control;
+use super::super::share_options::UNPLACED;
 use super::TICK;
 
 /// Which of the gaps that hold a unit is taken.
@@ -23,7 +24,7 @@ pub(in super::super) fn place(
     tick: &mut dyn FnMut(u64) -> Control,
 ) -> (Vec<u64>, Control) {
     let mut occupancy = Occupancy::new(model.sections);
-    let mut offsets = vec![0; model.units.len()];
+    let mut offsets = vec![UNPLACED; model.units.len()];
     let mut height = 0;
     let mut control = Control::Continue;
     let is_fixed = |unit: &&u32| model.units[**unit as usize].fixed.is_some();
@@ -37,8 +38,15 @@ pub(in super::super) fn place(
         let offset = match (it.fixed, control) {
             (Some(offset), _) => offset,
             (None, Control::Stop) => it.residue.at_least(height),
-            (None, Control::Continue) if fit == Fit::First => occupancy.first_fit(model, unit, 0),
-            (None, Control::Continue) => occupancy.best_fit(model, unit, height),
+            (None, Control::Continue) => {
+                let free = match fit {
+                    Fit::First => occupancy.first_fit(model, unit, 0),
+                    Fit::Best => occupancy.best_fit(model, unit, height),
+                };
+                let options = &model.options;
+                let shared = options.lowest(model, &mut occupancy, unit, &offsets, free);
+                shared.unwrap_or(free)
+            }
         };
         if control == Control::Continue {
             occupancy.insert(model, unit, offset);
