@@ -295,7 +295,7 @@ fn truncated_protos_and_gzip_are_refused() {
 fn protos_of_other_things_are_refused() {
     refused(
         "a.pb",
-        &[0x08, 0x01],
+        &[0x12, 0x00],
         &["a proto without buffer allocations"],
     );
     refused("a.pb", &[0xff; 40], &["neither"]);
