@@ -62,7 +62,12 @@ pub enum Mode {
 
 impl Case {
     /// Plans and proves the program.
-    pub fn compile(&self, schedule: ScheduleMode) -> Result<Compiled, String> {
+    pub fn compile(&self) -> Result<Compiled, String> {
+        self.compile_in(ScheduleMode::Keep)
+    }
+
+    /// Plans and proves the program in its own order or in a better one.
+    pub fn compile_in(&self, schedule: ScheduleMode) -> Result<Compiled, String> {
         let module =
             frontend::load_module(&self.program.to_string_lossy()).map_err(|e| e.to_string())?;
         let target = target::load(self.target).map_err(|e| e.to_string())?;
@@ -112,7 +117,7 @@ impl Case {
     /// bit-equal between modes and in another order. What `refused.txt` names is planned and proved, and then the executor
     /// must refuse it with the stated words.
     pub fn check(&self) -> Result<(), String> {
-        let compiled = self.compile(ScheduleMode::Keep)?;
+        let compiled = self.compile()?;
         if let Some(words) = self.refusal()? {
             return match self.run(&compiled, Mode::Slab) {
                 Err(message) if message.contains(&words) => Ok(()),
@@ -129,7 +134,7 @@ impl Case {
         }
         // What came unscheduled was ordered for memory already.
         if compiled.plan().schedule == "keep" {
-            let reordered = self.compile(ScheduleMode::Memory)?;
+            let reordered = self.compile_in(ScheduleMode::Memory)?;
             if self.run(&reordered, Mode::Slab)? != outputs {
                 return Err("ordered for memory, the program gives other bits".to_owned());
             }
