@@ -232,11 +232,10 @@ impl<'a> Lodging<'a> {
         };
         let first = self.hosts.partition_point(|h| h.size < self.size(class));
         let end = self.hosts.len().min(first + tries);
-        let found = (first..end).find_map(|h| {
+        (first..end).find_map(|h| {
             self.tries += 1 + self.hosts[h].guests.len() / 8;
             Some((h, self.offset_in(h, class)?))
-        });
-        found
+        })
     }
 
     /// The lowest offset at which `class` meets nothing in a host.

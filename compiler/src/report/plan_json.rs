@@ -30,6 +30,8 @@ pub fn plan_json(compiled: &Compiled, parse_seconds: f64) -> Value {
             "instruction": compiled.module.name_of(c.instr),
             "cause": c.cause,
         })).collect::<Vec<_>>(),
+        "donations_not_used": compiled.donations.iter().filter(|d| !d.is_used())
+            .map(ToString::to_string).collect::<Vec<_>>(),
         "checked": compiled.check.is_some(),
         "fits": compiled.fits(),
         "seconds": {

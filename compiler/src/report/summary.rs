@@ -35,6 +35,7 @@ pub fn plan_summary(compiled: &Compiled) -> String {
     write_peak(&mut out, compiled);
     write_schedule(&mut out, compiled);
     write_copies(&mut out, compiled);
+    write_donations(&mut out, compiled);
     write_verdict(&mut out, compiled);
     out
 }
@@ -216,6 +217,26 @@ fn write_copies(out: &mut String, compiled: &Compiled) {
             out,
             "  ... and {} more (--json lists all)",
             copies.len() - LARGEST_AT_PEAK
+        );
+    }
+    out.push('\n');
+}
+
+/// Donated arguments that no output takes over, each with the reason.
+fn write_donations(out: &mut String, compiled: &Compiled) {
+    let unused: Vec<_> = compiled.donations.iter().filter(|d| !d.is_used()).collect();
+    if unused.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "donated, but taken by no output: {}", unused.len());
+    for donation in unused.iter().take(LARGEST_AT_PEAK) {
+        let _ = writeln!(out, "  {donation}");
+    }
+    if unused.len() > LARGEST_AT_PEAK {
+        let _ = writeln!(
+            out,
+            "  ... and {} more (--json lists all)",
+            unused.len() - LARGEST_AT_PEAK
         );
     }
     out.push('\n');
