@@ -101,10 +101,10 @@ fn search(
     })
 }
 
-/// The result: the first proof in nodes, else the lowest packing; of equals, the earlier in the list.
+/// The result: the first proof in nodes, else the lowest packing; of equals, the earlier in the list. With a proof, the
+/// effort is that of the first packing and of the proof: how far the others came is a matter of threads.
 fn best(results: Vec<Packing>) -> Packing {
     let bound = results.iter().map(|it| it.lower_bound).max().unwrap_or(0);
-    let nodes = results.iter().map(|it| it.effort_spent).sum();
     let proved = results
         .iter()
         .filter(|it| it.optimal)
@@ -113,7 +113,11 @@ fn best(results: Vec<Packing>) -> Packing {
     let mut packing = chosen.unwrap_or(&results[0]).clone();
     packing.lower_bound = bound;
     packing.optimal = packing.height == bound;
-    packing.effort_spent = nodes;
+    packing.effort_spent = match proved {
+        Some(proof) if !results[0].optimal => results[0].effort_spent + proof.effort_spent,
+        Some(proof) => proof.effort_spent,
+        None => results.iter().map(|it| it.effort_spent).sum(),
+    };
     packing
 }
 

@@ -212,9 +212,9 @@ low {
 }
 ENTRY e {
   a = f32[16,128]{1,0:T(8,128)} parameter(0)
-  s1 = ((f32[16,128]{1,0:T(8,128)}), f32[8,128]{1,0:T(8,128)S(1)}, u32[]{:S(2)}) async-start(a), calls=high
+  start1 = ((f32[16,128]{1,0:T(8,128)}), f32[8,128]{1,0:T(8,128)S(1)}, u32[]{:S(2)}) async-start(a), calls=high
   s0 = ((f32[16,128]{1,0:T(8,128)}), f32[8,128]{1,0:T(8,128)S(1)}, u32[]{:S(2)}) async-start(a), calls=low
-  d1 = f32[8,128]{1,0:T(8,128)S(1)} async-done(s1)
+  d1 = f32[8,128]{1,0:T(8,128)S(1)} async-done(start1)
   d0 = f32[8,128]{1,0:T(8,128)S(1)} async-done(s0)
   r = f32[16,128]{1,0:T(8,128)S(1)} custom-call(d1, d0), custom_call_target=\"ConcatBitcast\"
   ROOT n = f32[16,128]{1,0:T(8,128)} negate(r)

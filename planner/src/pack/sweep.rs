@@ -170,7 +170,11 @@ impl<'a> Pairs<'a> {
                     a_offset + model.place_of(first).1,
                     b_offset + model.place_of(second).1,
                 );
-                let meet = low < other + y.size && other < low + x.size && x.overlaps_in_time(y);
+                let meet = x.size > 0
+                    && y.size > 0
+                    && low < other + y.size
+                    && other < low + x.size
+                    && x.overlaps_in_time(y);
                 if meet
                     && !((low, x.size) == (other, y.size)
                         && self.allowed.contains(&(first, second)))
