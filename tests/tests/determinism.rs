@@ -33,7 +33,7 @@ fn two_processes_write_the_same_bytes() {
 fn twice_in_one_process() {
     for case in models::cases(&paths::fixtures("models")).iter().step_by(3) {
         let text = || {
-            let compiled = case.compile(slabplan::config::ScheduleMode::Keep).unwrap();
+            let compiled = case.compile().unwrap();
             slabplan_ir::plan::to_text(&compiled.module, compiled.plan())
         };
         assert_eq!(text(), text(), "{}", case.program.display());
