@@ -37,6 +37,7 @@ pub mod pack;
 mod plan;
 pub mod ports;
 pub mod problem;
+mod reorder;
 pub mod schedule;
 pub mod share;
 

@@ -2,8 +2,12 @@
 
 pub mod cli;
 pub mod directives;
+pub mod generate;
+pub mod hunt;
 pub mod models;
 pub mod paths;
+pub mod promises;
+pub mod repeat;
 pub mod rules;
 pub mod stages;
 pub mod xla;

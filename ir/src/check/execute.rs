@@ -63,7 +63,7 @@ pub(super) fn run(
         violations,
         memory: Memory::new(plan.spaces.len()),
         symbols: Vec::new(),
-        unchanged: invariant::carried_unchanged(flow),
+        handed_on: invariant::handed_on(flow),
         entered: SecondaryMap::filled(module.computations.len(), false),
         pending: Vec::new(),
         point: 0,
@@ -118,8 +118,8 @@ pub(super) struct Machine<'a, 'm> {
     pub(super) in_place: InPlace,
     pub(super) memory: Memory,
     pub(super) symbols: Vec<Symbol>,
-    /// Which parts of while results pass through unchanged.
-    pub(super) unchanged: SecondaryMap<PosId, bool>,
+    /// Which part of a while's result the body hands on at each part of it.
+    pub(super) handed_on: SecondaryMap<PosId, Option<PosId>>,
     pub(super) entered: SecondaryMap<CompId, bool>,
     pub(super) pending: Vec<Pending>,
     pub(super) point: u32,
@@ -493,7 +493,7 @@ impl<'m> Machine<'_, 'm> {
 }
 
 /// Whether bytes that hold `found` hold `wanted`: they do, or `wanted` became a part of it.
-fn holds(symbols: &[Symbol], found: Sym, wanted: Sym) -> bool {
+pub(super) fn holds(symbols: &[Symbol], found: Sym, wanted: Sym) -> bool {
     let mut sym = wanted;
     loop {
         if sym == found {

@@ -10,6 +10,7 @@
 //! assert_eq!(slabplan_ir::text::print(&module), source);
 //! ```
 
+mod agreement;
 mod async_sugar;
 mod attrs;
 mod computation;
