@@ -298,7 +298,7 @@ fn protos_of_other_things_are_refused() {
         &[0x12, 0x00],
         &["a proto without buffer allocations"],
     );
-    refused("a.pb", &[0xff; 40], &["neither"]);
+    refused("a.pb", &[0xff; 40], &["not UTF-8 at byte 0"]);
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
