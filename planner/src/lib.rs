@@ -30,6 +30,7 @@ pub mod explain;
 pub mod inplace;
 pub mod interference;
 pub mod liveness;
+mod load;
 pub mod lodging;
 pub mod options;
 pub mod order;

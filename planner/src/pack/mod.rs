@@ -15,6 +15,7 @@
 
 mod bound;
 pub mod csv;
+mod eject;
 pub mod json;
 mod local;
 mod misfit;
@@ -27,6 +28,8 @@ mod run;
 mod scale;
 mod search;
 mod share;
+mod share_load;
+mod share_options;
 mod sweep;
 mod ties;
 mod validate;

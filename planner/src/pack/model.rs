@@ -1,6 +1,7 @@
 //! The problem as the algorithms see it: rigid units over compressed time, in an order that does not depend on the input's.
 
 use super::problem::{Problem, ProblemError};
+use super::share_options::ShareOptions;
 use super::ties::{Groups, Residue};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -51,6 +52,8 @@ pub(super) struct Model {
     pub(super) sections: u32,
     /// Unit and distance from its offset, for each buffer of the problem.
     position: Vec<(u32, u64)>,
+    /// Ways to share bytes that placement may use; none unless asked for.
+    pub(super) options: ShareOptions,
 }
 
 impl Model {
@@ -107,6 +110,7 @@ impl Model {
             parts: Vec::new(),
             sections,
             position: vec![(0, 0); problem.buffers.len()],
+            options: ShareOptions::default(),
         };
         for (parts, mut unit, _, range) in draft {
             for &(buffer, delta) in &members.list[range] {
@@ -120,10 +124,50 @@ impl Model {
         Ok(model)
     }
 
+    /// The same model, in which placement may let the units of a may-share pair share bytes.
+    pub(super) fn with_options(mut self, problem: &Problem) -> Self {
+        self.options = ShareOptions::new(problem, &self);
+        self
+    }
+
     /// The parts of a unit, by begin.
     pub(super) fn parts(&self, unit: u32) -> &[Part] {
         let unit = &self.units[unit as usize];
         &self.parts[unit.first_part as usize..unit.last_part as usize]
+    }
+
+    /// The parts of a unit with their numbers among all parts.
+    pub(super) fn numbered_parts(&self, unit: u32) -> impl Iterator<Item = (u32, &Part)> {
+        (self.units[unit as usize].first_part..).zip(self.parts(unit))
+    }
+
+    /// The buffers of every unit.
+    pub(super) fn members(&self) -> Vec<SmallVec<[u32; 1]>> {
+        let mut members = vec![SmallVec::new(); self.units.len()];
+        for (buffer, &(unit, _)) in (0..).zip(&self.position) {
+            members[unit as usize].push(buffer);
+        }
+        members
+    }
+
+    /// A part by its number.
+    pub(super) fn part(&self, number: u32) -> Part {
+        self.parts[number as usize]
+    }
+
+    /// Bytes live in each section, when nothing is shared. O(sections + parts).
+    pub(super) fn loads(&self) -> Vec<u64> {
+        let mut change = vec![0i128; self.sections as usize + 1];
+        for part in &self.parts {
+            change[part.begin as usize] += i128::from(part.size);
+            change[part.end as usize] -= i128::from(part.size);
+        }
+        let mut load = 0;
+        let sums = change.into_iter().take(self.sections as usize).map(|step| {
+            load += step;
+            load as u64
+        });
+        sums.collect()
     }
 
     /// Offsets of the problem's buffers from those of the units.
@@ -222,19 +266,38 @@ fn join(parts: &mut Vec<Part>) {
 }
 
 /// Section ranges of every buffer, flat.
-struct Spans {
+pub(super) struct Spans {
     starts: Vec<u32>,
     list: Vec<(u32, u32)>,
 }
 
 impl Spans {
-    fn of(&self, buffer: u32) -> &[(u32, u32)] {
+    pub(super) fn of(&self, buffer: u32) -> &[(u32, u32)] {
         &self.list[self.starts[buffer as usize] as usize..self.starts[buffer as usize + 1] as usize]
+    }
+
+    /// The stretches of sections in which both buffers are live, ascending. Linear in their spans.
+    pub(super) fn common(&self, a: u32, b: u32) -> SmallVec<[(u32, u32); 1]> {
+        let (a, b) = (self.of(a), self.of(b));
+        let (mut i, mut j) = (0, 0);
+        let mut common = SmallVec::new();
+        while i < a.len() && j < b.len() {
+            let (begin, end) = (a[i].0.max(b[j].0), a[i].1.min(b[j].1));
+            if begin < end {
+                common.push((begin, end));
+            }
+            if a[i].1 <= b[j].1 {
+                i += 1;
+            } else {
+                j += 1;
+            }
+        }
+        common
     }
 }
 
 /// Cuts time into sections and translates every live span; spans that touch after translation are joined.
-fn sections(problem: &Problem) -> (Spans, u32) {
+pub(super) fn sections(problem: &Problem) -> (Spans, u32) {
     let mut spans = Spans {
         starts: Vec::with_capacity(problem.buffers.len() + 1),
         list: Vec::new(),

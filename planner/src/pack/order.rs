@@ -4,6 +4,7 @@ use super::bound::fullest_section;
 use super::model::{Model, Unit};
 use super::occupancy::Occupancy;
 use super::packing::Control;
+use super::share_options::UNPLACED;
 
 /// What is placed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +78,7 @@ pub(super) fn place(
     mut tick: impl FnMut() -> Control,
 ) -> (Vec<u64>, Control) {
     let mut occupancy = Occupancy::new(model.sections);
-    let mut offsets = vec![0; model.units.len()];
+    let mut offsets = vec![UNPLACED; model.units.len()];
     let mut height = 0;
     let mut control = Control::Continue;
     for (done, &unit) in order.iter().enumerate() {
@@ -88,8 +89,15 @@ pub(super) fn place(
         let offset = match (it.fixed, control) {
             (Some(offset), _) => offset,
             (None, Control::Stop) => it.residue.at_least(height),
-            (None, Control::Continue) if fit == Fit::First => occupancy.first_fit(model, unit, 0),
-            (None, Control::Continue) => occupancy.best_fit(model, unit, height),
+            (None, Control::Continue) => {
+                let free = match fit {
+                    Fit::First => occupancy.first_fit(model, unit, 0),
+                    Fit::Best => occupancy.best_fit(model, unit, height),
+                };
+                let options = &model.options;
+                let shared = options.lowest(model, &mut occupancy, unit, &offsets, free);
+                shared.unwrap_or(free)
+            }
         };
         if control == Control::Continue {
             occupancy.insert(model, unit, offset);

@@ -1,6 +1,7 @@
 //! The entry point: heuristics first, then search, until the bound is met or the effort is spent.
 
 use super::bound::lower_bound;
+use super::eject;
 use super::local::squeak;
 use super::model::Model;
 use super::order::{Fit, Order, TICK};
@@ -9,6 +10,7 @@ use super::problem::{Problem, ProblemError};
 use super::scale::Scaled;
 use super::search::{Space, Standing, improve};
 use super::share;
+use super::share_options::shared_pairs;
 use super::sweep::check_fixed;
 
 /// Packs `problem` as low as the effort allows. `watch` hears of progress every thousand nodes or so and may stop the
@@ -43,19 +45,21 @@ fn pack_bytes(
         stopped: false,
         watch,
     };
+    let sharing = apart.with_options(problem);
+    run.heuristics(&sharing, config.effort);
     let pairs = share::choose(problem);
-    let shared = if pairs.is_empty() {
-        None
-    } else {
-        Some(Model::new(problem, &pairs)?)
-    };
-    if let Some(model) = &shared {
-        run.heuristics(model, config.effort);
+    if !pairs.is_empty() {
+        let merged = Model::new(problem, &pairs)?;
+        run.heuristics(&merged, config.effort);
     }
-    let sharing = run.height();
-    run.heuristics(&apart, config.effort);
-    let better = shared.filter(|_| sharing <= run.height()).unwrap_or(apart);
-    run.search(problem, &better, config.effort);
+    run.eject(&sharing, config.effort);
+    let chosen = run.shared_pairs(problem);
+    let settled = if chosen.is_empty() {
+        sharing
+    } else {
+        Model::new(problem, &chosen)?
+    };
+    run.search(problem, &settled, config.effort);
     Ok(run.finish(problem))
 }
 
@@ -237,6 +241,60 @@ impl Run<'_> {
         if problem.may_share.is_empty() {
             self.bound = standing.bound;
         }
+    }
+
+    /// Lowers the best packing by ejections.
+    fn eject(&mut self, model: &Model, effort: Effort) {
+        let budget = match effort {
+            Effort::Fast => 0,
+            Effort::Default => 12_000_000.min(8_000 * model.units.len() as u64),
+            Effort::Max => 400_000_000,
+        };
+        let Some((height, offsets, _)) = self.best.as_ref().filter(|it| it.0 > self.bound) else {
+            return;
+        };
+        if budget == 0 || self.stopped {
+            return;
+        }
+        let (mut progress, bound) = (self.progress("ejections"), self.bound);
+        let height = std::cell::Cell::new(*height);
+        let mut best = None;
+        let (watch, stopped) = (&mut *self.watch, &mut self.stopped);
+        let units = model.unit_offsets(offsets);
+        let steps = eject::lower(
+            model,
+            units,
+            bound,
+            |steps| {
+                progress.height = height.get();
+                progress.nodes += 1024;
+                *stopped |= watch(&progress) == Control::Stop;
+                steps < budget && !*stopped
+            },
+            |now, units| {
+                height.set(now);
+                best = Some(units.to_vec());
+            },
+        );
+        self.nodes += steps / eject::STEPS_PER_PLACEMENT;
+        if let Some(units) = best {
+            self.best = Some((height.get(), model.buffer_offsets(&units), "ejections"));
+        }
+    }
+
+    fn progress(&self, algorithm: &'static str) -> Progress {
+        Progress {
+            height: self.height(),
+            lower_bound: self.bound,
+            nodes: self.nodes,
+            algorithm,
+        }
+    }
+
+    /// The pairs that share bytes in the best packing so far.
+    fn shared_pairs(&self, problem: &Problem) -> Vec<(u32, u32)> {
+        let offsets = self.best.as_ref().map(|best| best.1.as_slice());
+        offsets.map_or_else(Vec::new, |offsets| shared_pairs(problem, offsets))
     }
 
     fn height(&self) -> u64 {

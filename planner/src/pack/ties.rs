@@ -22,6 +22,11 @@ impl Residue {
         self.phase + (offset - self.phase).next_multiple_of(self.align)
     }
 
+    /// The highest permitted offset that is at most `offset`, which must be no lower than some permitted one.
+    pub(super) fn at_most(self, offset: u64) -> u64 {
+        offset - offset.saturating_sub(self.phase) % self.align
+    }
+
     /// The distance between permitted offsets, and the lowest of them.
     pub(super) fn align_and_phase(self) -> (u64, u64) {
         (self.align, self.phase)
