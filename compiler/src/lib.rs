@@ -27,6 +27,7 @@ pub mod frontend;
 pub mod output;
 pub mod pass;
 pub mod passes;
+pub mod portfolio;
 pub mod report;
 pub mod target;
 

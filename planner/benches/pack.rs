@@ -12,8 +12,8 @@ fn main() {
         .find(|it| !it.starts_with("--"))
         .unwrap_or_default();
     println!(
-        "{:<26} {:>8} {:>14} {:>14} {:>8} {:>9} {:>10}  how",
-        "instance", "buffers", "height", "bound", "ratio", "seconds", "nodes"
+        "{:<26} {:>8} {:>14} {:>14} {:>8} {:>9} {:>9} {:>10}  how",
+        "instance", "buffers", "height", "bound", "ratio", "seconds", "cpu s", "nodes"
     );
     for name in "ABCDEFGHIJK".chars().map(|it| it.to_string()) {
         public(&filter, &format!("{name}.1048576"), Effort::Default, 60);
@@ -58,6 +58,7 @@ fn row(path: &PathBuf, capacity: Option<u64>, effort: Effort, seconds: u64) {
 }
 
 fn measure(name: &str, problem: &Problem, effort: Effort, seconds: u64) {
+    let before = cpu();
     let start = Instant::now();
     let deadline = start + Duration::from_secs(seconds);
     let stop = &mut |_: &_| {
@@ -67,8 +68,17 @@ fn measure(name: &str, problem: &Problem, effort: Effort, seconds: u64) {
             Control::Stop
         }
     };
-    let packing = pack(problem, &PackConfig { effort }, stop).expect("a sound problem");
+    let packing = pack(
+        problem,
+        &PackConfig {
+            effort,
+            ..PackConfig::default()
+        },
+        stop,
+    )
+    .expect("a sound problem");
     let spent = start.elapsed().as_secs_f64();
+    let cpu = cpu() - before;
     let judge = if problem.buffers.len() <= 20_000 {
         validate
     } else {
@@ -81,7 +91,7 @@ fn measure(name: &str, problem: &Problem, effort: Effort, seconds: u64) {
     );
     let ratio = packing.height as f64 / packing.lower_bound as f64;
     println!(
-        "{name:<26} {:>8} {:>14} {:>14} {ratio:>8.5} {spent:>9.3} {:>10}  {}{}",
+        "{name:<26} {:>8} {:>14} {:>14} {ratio:>8.5} {spent:>9.3} {cpu:>9.3} {:>10}  {}{}",
         problem.buffers.len(),
         packing.height,
         packing.lower_bound,
@@ -89,4 +99,11 @@ fn measure(name: &str, problem: &Problem, effort: Effort, seconds: u64) {
         packing.algorithm,
         if packing.optimal { ", optimal" } else { "" }
     );
+}
+
+/// Seconds of processor time of this thread, where the system tells; it is what a busy machine leaves comparable.
+fn cpu() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = text.split(' ').next().and_then(|it| it.parse::<f64>().ok());
+    nanoseconds.map_or(f64::NAN, |it| it / 1e9)
 }

@@ -12,6 +12,7 @@ fn best(problem: &Problem) -> Packing {
         problem,
         &PackConfig {
             effort: Effort::Max,
+            ..PackConfig::default()
         },
         &mut |_| {
             calls += 1;

@@ -35,6 +35,7 @@ impl Pass for MemoryPlanning {
             accounting: unit.config.accounting,
             pack: PackConfig {
                 effort: unit.config.effort,
+                ..PackConfig::default()
             },
             ..PlanConfig::default()
         };

@@ -16,7 +16,7 @@ pub(super) fn fullest_section(model: &Model) -> u32 {
 }
 
 /// Bytes live in each section.
-fn loads(model: &Model) -> Vec<u64> {
+pub(super) fn loads(model: &Model) -> Vec<u64> {
     let mut change = vec![0i128; model.sections as usize + 1];
     for unit in 0..model.units.len() as u32 {
         for part in model.parts(unit) {
@@ -24,6 +24,7 @@ fn loads(model: &Model) -> Vec<u64> {
             change[part.end as usize] -= i128::from(part.size);
         }
     }
+    change.pop();
     let mut load = 0;
     let sums = change.into_iter().map(|step| {
         load += step;

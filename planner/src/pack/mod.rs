@@ -14,26 +14,32 @@
 //! ```
 
 mod bound;
+mod core;
 pub mod csv;
+mod hang;
+mod heuristics;
+mod holes;
 pub mod json;
-mod local;
+mod large;
 mod misfit;
 mod model;
 mod occupancy;
-mod order;
 mod packing;
 mod problem;
+mod radix;
 mod run;
 mod scale;
 mod search;
 mod share;
 mod sweep;
 mod ties;
+mod tops;
 mod validate;
 
+pub use heuristics::Heuristic;
 pub use misfit::{Misfit, Reason, explain_misfit};
 pub use packing::{Control, Effort, PackConfig, Packing, Progress};
 pub use problem::{Buffer, Interval, Live, MAX_BYTES, Problem, ProblemError, Tie};
-pub use run::pack;
+pub use run::{pack, pack_with};
 pub use sweep::validate_fast;
 pub use validate::{Invalid, validate};

@@ -11,6 +11,11 @@ pub(super) struct Residue {
 }
 
 impl Residue {
+    /// All multiples of an alignment.
+    pub(super) fn multiples_of(align: u64) -> Self {
+        Self { align, phase: 0 }
+    }
+
     /// The lowest permitted offset that is at least `offset`.
     pub(super) fn at_least(self, offset: u64) -> u64 {
         if self.align == 1 {
