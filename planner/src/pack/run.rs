@@ -102,7 +102,7 @@ fn stack(problem: &Problem) -> Packing {
 const LARGE: usize = 4_000;
 
 /// Units placed in rounds of local search, where the core of a large problem did not reach the bound.
-const FURTHER: usize = 100_000;
+const FURTHER: usize = 200_000;
 
 /// What [`Run::eject`] calls itself.
 const EJECTIONS: &str = "ejections";
