@@ -11,7 +11,7 @@ use super::judge::judged;
 use super::load::{ModuleArg, TargetArgs};
 use super::plan::PlanForm;
 use super::{Answer, CliError};
-use crate::config::{CompileConfig, ScheduleMode};
+use crate::config::CompileConfig;
 use crate::report::value_name;
 use crate::{check, frontend, output, prepare};
 
@@ -78,15 +78,12 @@ fn judge(args: &Args, assignment: &str, in_place: InPlace) -> Result<Answer, Cli
 
 /// The passes that made the module the plan is for.
 fn config_of(header: &PlanHeader) -> CompileConfig {
-    CompileConfig {
+    let mut config = CompileConfig {
         accounting: header.accounting,
-        schedule: if header.schedule == "keep" {
-            ScheduleMode::Keep
-        } else {
-            ScheduleMode::Memory
-        },
         ..CompileConfig::default()
-    }
+    };
+    config.set_schedule(&header.schedule);
+    config
 }
 
 fn read_plan(path: &str) -> Result<String, CliError> {

@@ -111,7 +111,12 @@ pub(super) struct PlanningArgs {
     /// `keep`: the module's own order if it is scheduled. `memory`: the best order for memory.
     #[arg(long, value_enum, default_value = "keep")]
     pub(super) schedule: ScheduleArg,
-    /// How hard to pack.
+    /// With `--schedule memory`: what runs between start and done of an asynchronous operation stays there; `=false`
+    /// gives it up for memory.
+    #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true",
+          num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
+    pub(super) keep_async_distance: bool,
+    /// How hard to schedule and to pack.
     #[arg(long, value_enum, default_value = "default")]
     pub(super) effort: EffortArg,
 }
@@ -156,6 +161,7 @@ impl PlanningArgs {
                 ScheduleArg::Keep => ScheduleMode::Keep,
                 ScheduleArg::Memory => ScheduleMode::Memory,
             },
+            keep_async_distance: self.keep_async_distance,
             effort: self.effort.into(),
             check: true,
         }
