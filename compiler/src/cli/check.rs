@@ -65,7 +65,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
         plan::from_text(&module, &text)
     }
     .map_err(wrong_plan)?;
-    answer(args, &module, check(&module, &plan, &target))
+    answer(args, &module, &check(&module, &plan, &target))
 }
 
 /// Judges a plan in XLA's form.
@@ -73,7 +73,7 @@ fn judge(args: &Args, assignment: &str, in_place: InPlace) -> Result<Answer, Cli
     let judged = judged(&args.module, assignment, &args.target)?;
     let module = &judged.module;
     let result = check_with(module, &judged.xla.plan, &judged.target, in_place);
-    answer(args, module, result)
+    answer(args, module, &result)
 }
 
 /// The passes that made the module the plan is for.
@@ -95,7 +95,7 @@ fn read_plan(path: &str) -> Result<String, CliError> {
 fn answer(
     args: &Args,
     module: &Module,
-    result: Result<CheckReport, Violations>,
+    result: &Result<CheckReport, Violations>,
 ) -> Result<Answer, CliError> {
     let answer = if result.is_ok() {
         Answer::Yes
@@ -103,9 +103,9 @@ fn answer(
         Answer::No
     };
     let text = if args.json {
-        format!("{}\n", result_json(module, &result))
+        format!("{}\n", result_json(module, result))
     } else {
-        result_text(module, &result)
+        result_text(module, result)
     };
     output::write("-", text.as_bytes())?;
     Ok(answer)

@@ -30,7 +30,7 @@ pub(super) struct Origin {
 impl ModuleArg {
     /// Reads and parses the module.
     pub(super) fn load(&self) -> Result<(Module, Origin), CliError> {
-        self.parse(frontend::read(&self.module)?)
+        Self::parse(frontend::read(&self.module)?)
     }
 
     /// The same, with what the ids of its proto stand for, where it came as one.
@@ -39,11 +39,11 @@ impl ModuleArg {
     ) -> Result<(Module, Origin, Option<InstructionNames>), CliError> {
         let source = frontend::read(&self.module)?;
         let ids = InstructionNames::of_proto(&source.bytes);
-        let (module, origin) = self.parse(source)?;
+        let (module, origin) = Self::parse(source)?;
         Ok((module, origin, ids))
     }
 
-    fn parse(&self, source: frontend::Source) -> Result<(Module, Origin), CliError> {
+    fn parse(source: frontend::Source) -> Result<(Module, Origin), CliError> {
         let start = std::time::Instant::now();
         let name = source.name.clone();
         let text = std::str::from_utf8(&source.bytes).ok().map(str::to_owned);

@@ -29,7 +29,7 @@ pub(super) const KINDS: [&str; 7] = [
 /// # Errors
 /// A type without a number, or the named form.
 pub(super) fn write_sharding(out: &mut String, s: &Sharding) -> Result<(), String> {
-    if s.named_sharding.is_some() {
+    if s.named.is_some() {
         return Err("a named sharding, which is not supported".to_owned());
     }
     out.push('{');

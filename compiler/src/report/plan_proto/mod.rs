@@ -230,13 +230,12 @@ impl Writer<'_> {
         for (id, start, end) in temporaries {
             let n = list.partition_point(|a| a.start <= start);
             let host = n.checked_sub(1).map(|n| &mut list[n]);
-            match host.filter(|a| end <= a.end) {
-                Some(host) => host.buffers.push(id),
-                None => {
-                    heap.start = heap.start.min(start);
-                    heap.end = heap.end.max(end);
-                    heap.buffers.push(id);
-                }
+            if let Some(host) = host.filter(|a| end <= a.end) {
+                host.buffers.push(id);
+            } else {
+                heap.start = heap.start.min(start);
+                heap.end = heap.end.max(end);
+                heap.buffers.push(id);
             }
         }
         if !heap.buffers.is_empty() {

@@ -112,14 +112,18 @@ impl Writer<'_> {
             .end
             .iter()
             .partition(|e| !e.brief && begun.takes_from(self.buffer(e.buffer)));
-        early.iter().for_each(|e| self.free(point, e));
+        for ending in early {
+            self.free(point, ending);
+        }
         for &id in &step.begin {
             self.take(point, id, 0);
         }
         for &(id, n) in &step.join {
             self.take(point, id, n);
         }
-        late.iter().for_each(|e| self.free(point, e));
+        for ending in late {
+            self.free(point, ending);
+        }
     }
 
     /// Value number `n` of a buffer is written; the first stands for the buffer as a whole.

@@ -156,7 +156,7 @@ pub(crate) struct Computation {
     #[prost(int64, tag = "6")]
     pub(crate) root_id: i64,
     #[prost(bool, tag = "7")]
-    pub(crate) is_fusion_computation: bool,
+    pub(crate) is_fusion: bool,
     #[prost(string, tag = "8")]
     pub(crate) execution_thread: String,
 }

@@ -33,7 +33,7 @@ pub(crate) struct Sharding {
     pub(crate) shard_group_type: i32,
     /// Only whether there is one: the named form has no place here yet.
     #[prost(message, optional, tag = "14")]
-    pub(crate) named_sharding: Option<NamedSharding>,
+    pub(crate) named: Option<NamedSharding>,
 }
 
 /// `xla.NamedShardingProto`; only that there is one matters here.

@@ -207,7 +207,7 @@ impl Writer<'_> {
             program_shape: Some(self.program_shape(comp)),
             id: self.comp_ids[comp],
             root_id: self.ids[computation.root],
-            is_fusion_computation: fused,
+            is_fusion: fused,
             execution_thread: match thread.transpose()? {
                 Some(name) => String::from_utf8_lossy(&name).into_owned(),
                 None => "main".to_owned(),
