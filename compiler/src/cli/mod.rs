@@ -10,6 +10,7 @@ mod pack;
 mod plan;
 mod print;
 mod run;
+mod simulate;
 mod size;
 mod verify;
 
@@ -38,6 +39,8 @@ enum Command {
     Check(check::Args),
     /// Execute a module on its planned slab.
     Run(run::Args),
+    /// Run a module's allocations through dynamic allocators, beside its static plan.
+    Simulate(simulate::Args),
     /// Pack a bare problem: buffers with lifetimes and sizes, as CSV or JSON.
     Pack(pack::Args),
     /// Parse a module and print it back as HLO text.
@@ -68,6 +71,7 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Pack(args) => pack::run(&args),
         Command::Print(args) => print::run(&args),
         Command::Verify(args) => verify::run(&args),

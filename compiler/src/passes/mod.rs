@@ -5,17 +5,20 @@ mod flatten;
 mod layout;
 mod planning;
 mod schedule;
+mod shard_map;
 
 pub use copies::InsertCopies;
 pub use flatten::{FlattenCallGraph, is_flat};
 pub use layout::AssignLayouts;
 pub use planning::MemoryPlanning;
 pub use schedule::ScheduleMemory;
+pub use shard_map::ImportShardMap;
 
 use crate::pass::Pass;
 
 /// What turns a valid module into one that can be planned.
 pub const PREPARE: &[&dyn Pass] = &[
+    &ImportShardMap,
     &FlattenCallGraph,
     &AssignLayouts,
     &ScheduleMemory,
