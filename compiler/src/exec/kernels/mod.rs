@@ -51,6 +51,7 @@ mod cholesky;
 mod fft;
 mod field;
 mod fourier;
+mod lapack;
 mod triangular_solve;
 
 mod dimension_size;
@@ -301,8 +302,24 @@ fn custom_call(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         | "xla.sdy.FuncResultSharding" => movement::prepare(p),
         "TopK" => topk::prepare(p),
         "X64Combine" | "X64SplitHigh" | "X64SplitLow" => x64::prepare(p, target),
-        _ => Err(p.error(format!(
-            "target {target:?} is not implemented by the executor"
-        ))),
+        _ => lapack::prepare(p, target).unwrap_or_else(|| Err(p.error(unknown_target(target)))),
     }
+}
+
+/// Why a custom-call is not executed, and what to do.
+fn unknown_target(target: &str) -> String {
+    let remedy = match target {
+        "tpu_custom_call" => {
+            "is a Mosaic kernel, compiled for the TPU: run the program with the kernel's reference \
+             implementation in its place (Pallas: interpret=True)"
+        }
+        _ if target.contains("callback") => {
+            "calls back into the process that built the program: take the callback out"
+        }
+        _ => {
+            "is not known to the executor: lower the program without it, or for a platform that needs none \
+             (docs/operations.md lists the known ones)"
+        }
+    };
+    format!("target {target:?} {remedy}")
 }
