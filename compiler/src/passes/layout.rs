@@ -5,6 +5,7 @@ use slabplan_ir::module::EntryLayout;
 use slabplan_ir::target::{Target, Tiling};
 use slabplan_ir::{ArrayShape, EntityId, Layout, Module, Opcode, Shape, ShapeId};
 
+use super::forwarded_layouts;
 use crate::pass::{Changed, Pass, PassError, Property, Unit};
 
 /// Assigns default layouts and tilings.
@@ -28,7 +29,9 @@ impl Pass for AssignLayouts {
 
     fn run(&self, unit: &mut Unit<'_>) -> Result<Changed, PassError> {
         let tile = !layouts_are_given(&unit.module);
-        Ok(Changed(assign(&mut unit.module, unit.target, tile)))
+        let assigned = assign(&mut unit.module, unit.target, tile);
+        let settled = tile && forwarded_layouts::settle(&mut unit.module);
+        Ok(Changed(assigned || settled))
     }
 }
 

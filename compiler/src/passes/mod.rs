@@ -2,6 +2,7 @@
 
 mod copies;
 mod flatten;
+mod forwarded_layouts;
 mod layout;
 mod planning;
 mod schedule;
@@ -12,7 +13,7 @@ pub use flatten::{FlattenCallGraph, is_flat};
 pub use layout::AssignLayouts;
 pub use planning::MemoryPlanning;
 pub use schedule::ScheduleMemory;
-pub use shard_map::ImportShardMap;
+pub use shard_map::{ImportShardMap, import_shard_map};
 
 use crate::pass::Pass;
 

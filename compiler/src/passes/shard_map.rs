@@ -34,7 +34,7 @@ impl Pass for ImportShardMap {
     }
 
     fn run(&self, unit: &mut Unit<'_>) -> Result<Changed, PassError> {
-        import(&mut unit.module).map(Changed)
+        import_shard_map(&mut unit.module).map(Changed)
     }
 }
 
@@ -58,7 +58,11 @@ fn border(module: &Module, instr: InstrId) -> Option<Border> {
     }
 }
 
-fn import(module: &mut Module) -> Result<bool, PassError> {
+/// Gives `module` the shapes of one device where it is one `shard_map`; returns whether it was.
+///
+/// # Errors
+/// Where it is not that alone: [`PassError::NeedsPartitioner`].
+pub fn import_shard_map(module: &mut Module) -> Result<bool, PassError> {
     if module.num_partitions <= 1 {
         return Ok(false);
     }
@@ -272,7 +276,7 @@ mod tests {
              ENTRY main {{\n{entry}\n}}\n"
         );
         let mut module = text::parse(&source).into_result().unwrap();
-        import(&mut module).map_err(|e| e.to_string())?;
+        import_shard_map(&mut module).map_err(|e| e.to_string())?;
         slabplan_ir::verify::verify(&module).map_err(|e| format!("{e:?}"))?;
         Ok(text::print(&module))
     }

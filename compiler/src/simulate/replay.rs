@@ -13,6 +13,8 @@ use super::{Address, Allocator};
 const MAX_INSTRUCTIONS: u64 = 50_000_000;
 /// Most iterations of one entry into a loop that are replayed while its state does not repeat.
 const MAX_ITERATIONS: u64 = 1000;
+/// Iterations that are replayed, while the state does not repeat, of a loop that may run any number.
+const SETTLING: u64 = 64;
 /// How many states before the latest iterations are remembered.
 const REMEMBERED: usize = 16;
 
@@ -73,7 +75,8 @@ pub struct Failure {
     pub largest_free: u64,
 }
 
-/// Runs `trace`; loops whose trip count is not known are taken to run `assumed` times.
+/// Runs `trace`. Calls of loops whose trip count is not known are counted for `assumed` iterations; the
+/// peaks are those of any number of them, where the allocator's state comes to repeat.
 ///
 /// Near-linear in the instructions replayed; each loop is replayed until the allocator's state repeats.
 pub fn replay(trace: &Trace, allocator: &mut dyn Allocator, assumed: u64) -> Replay {
@@ -188,12 +191,17 @@ impl Run<'_> {
     fn again(&mut self, frame: &mut Frame) -> bool {
         let number = frame.number as usize;
         let total = self.out.loops[number].trip_count;
+        let most = if self.out.loops[number].known {
+            total
+        } else {
+            total.max(SETTLING)
+        };
         let mut state = Vec::new();
         self.allocator.state(&mut state);
         state.extend(self.held.iter().map(|h| h.map_or(u64::MAX, |a| a)));
         let repeats = frame.states.contains(&state);
         let exhausted = frame.iterations >= MAX_ITERATIONS || self.instructions >= MAX_INSTRUCTIONS;
-        if frame.iterations < total && !repeats && !exhausted {
+        if frame.iterations < most && !repeats && !exhausted {
             frame.states.push_back(state);
             if frame.states.len() > REMEMBERED {
                 frame.states.pop_front();

@@ -42,6 +42,7 @@ mod walk;
 
 mod convolution;
 mod dot;
+mod grouped_dot;
 mod matmul;
 mod patches;
 mod widen;
@@ -56,6 +57,7 @@ mod triangular_solve;
 
 mod dimension_size;
 mod rng;
+mod rng_stateless;
 
 mod cumulative;
 mod map;
@@ -273,9 +275,9 @@ fn prepare_run(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         O::Reduce => reduce::prepare(p),
         O::ReduceWindow => reduce_window::prepare(p),
         O::RngBitGenerator => rng::prepare(p),
-        O::Rng | O::RngGetAndUpdateState => Err(
-            p.error("its numbers are not determined by the program, so it is not executed".into())
-        ),
+        O::Rng => rng_stateless::prepare(p),
+        O::RngGetAndUpdateState => rng_stateless::prepare_state(p),
+        O::RaggedDot | O::ScaledDot => grouped_dot::prepare(p),
         O::Scatter => scatter::prepare(p),
         O::SelectAndScatter => select_and_scatter::prepare(p),
         O::SetDimensionSize => dimension_size::prepare_set(p),

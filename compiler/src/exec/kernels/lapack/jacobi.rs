@@ -42,7 +42,18 @@ pub(super) fn eigh(
             work.put(j, i, x.conj());
         }
     }
-    let vectors = a;
+    let converged = diagonalise(work, a);
+    for i in 0..n {
+        values.put(i, 0, real(work.at(i, i).re));
+    }
+    sort(values, false, |i, k| a.swap_columns(i, k));
+    usize::from(!converged)
+}
+
+/// Rotates the Hermitian `work` until it is diagonal; `vectors` becomes the product of the rotations. An index
+/// without off-diagonal elements stays as it is.
+pub(super) fn diagonalise(work: &mut Matrix<'_>, vectors: &mut Matrix<'_>) -> bool {
+    let n = work.rows;
     vectors.set_identity();
     let threshold = f64::EPSILON * work.norm();
     let mut converged = n < 2;
@@ -65,11 +76,7 @@ pub(super) fn eigh(
             }
         }
     }
-    for i in 0..n {
-        values.put(i, 0, real(work.at(i, i).re));
-    }
-    sort(values, false, |i, k| vectors.swap_columns(i, k));
-    usize::from(!converged)
+    converged
 }
 
 /// Sorts a column of real numbers by exchanges, which `exchange` is told of.

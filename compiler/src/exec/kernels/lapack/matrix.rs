@@ -137,6 +137,29 @@ impl<'a> Matrix<'a> {
         }
     }
 
+    /// Reads the imaginary parts from an array of real numbers.
+    pub(super) fn load_imaginary(&mut self, ty: ElementType, data: &[u8]) {
+        let numbers = self.bytes.chunks_exact_mut(BYTES);
+        for (x, to) in data.chunks_exact(width(ty)).zip(numbers) {
+            let im = match ty {
+                ElementType::F32 => f32::load(x).into(),
+                _ => f64::load(x),
+            };
+            C::new(C::load(to).re, im).store(to);
+        }
+    }
+
+    /// Writes the imaginary parts to an array of real numbers.
+    pub(super) fn store_imaginary(&self, ty: ElementType, data: &mut [u8]) {
+        let numbers = self.bytes.chunks_exact(BYTES).map(C::load);
+        for (x, to) in numbers.zip(data.chunks_exact_mut(width(ty))) {
+            match ty {
+                ElementType::F32 => (x.im as f32).store(to),
+                _ => x.im.store(to),
+            }
+        }
+    }
+
     /// Writes an array of a type that [`is_supported`].
     pub(super) fn store(&self, ty: ElementType, data: &mut [u8]) {
         let numbers = self.bytes.chunks_exact(BYTES).map(C::load);

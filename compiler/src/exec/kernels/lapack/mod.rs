@@ -27,6 +27,9 @@ struct Part {
     element_type: ElementType,
     rows: usize,
     columns: usize,
+    /// Which array it is, and whether the next one holds its imaginary parts.
+    array: usize,
+    paired: bool,
 }
 
 impl Part {
@@ -38,6 +41,8 @@ impl Part {
         Matrix::bytes(self.rows, self.columns)
     }
 }
+
+const WRONG_NUMBER: &str = "has another number of operands or results than the routine";
 
 #[derive(Debug)]
 struct Lapack {
@@ -64,30 +69,40 @@ fn prepare_routine(
     signature: &routines::Signature,
 ) -> Result<Box<dyn Run>, KernelError> {
     let (operands, results) = (p.operands()?, p.results()?);
-    p.require(
-        operands.len() == signature.operands.len() && results.len() == signature.results.len(),
-        "has another number of operands or results than the routine",
-    )?;
+    // XLA:TPU has no complex numbers: it splits each array of them in two.
+    let paired = operands.len() > signature.operands.len();
     let batch_rank = operands[0].rank().checked_sub(signature.operands[0]);
     let batch_rank = batch_rank.ok_or_else(|| p.error("its operand is not a matrix".into()))?;
     let batch = &operands[0].dims[..batch_rank];
-    let part = |shape: &ArrayShape, rank: usize| -> Result<Part, KernelError> {
-        let ty = shape.element_type;
-        p.require(
-            shape.rank() == batch_rank + rank && shape.dims[..batch_rank] == *batch,
-            "operands and results have different batch dimensions",
-        )?;
-        p.require(matrix::is_supported(ty), &format!("not defined on {ty}"))?;
-        let size = |d: usize| shape.dims.get(batch_rank + d).map_or(1, |&n| n as usize);
-        Ok(Part {
-            element_type: ty,
-            rows: size(0),
-            columns: size(1),
-        })
-    };
     let parts = |shapes: &[&ArrayShape], ranks: &[usize]| -> Result<Vec<Part>, KernelError> {
-        let pairs = shapes.iter().zip(ranks);
-        pairs.map(|(shape, &rank)| part(shape, rank)).collect()
+        let mut parts = Vec::with_capacity(ranks.len());
+        let mut array = 0;
+        for &rank in ranks {
+            let shape = shapes.get(array).ok_or_else(|| p.error(WRONG_NUMBER.into()))?;
+            let ty = shape.element_type;
+            let paired = paired && ty.is_float();
+            p.require(
+                shape.rank() == batch_rank + rank && shape.dims[..batch_rank] == *batch,
+                "operands and results have different batch dimensions",
+            )?;
+            p.require(matrix::is_supported(ty), &format!("not defined on {ty}"))?;
+            let twin = shapes.get(array + 1).filter(|_| paired);
+            p.require(
+                !paired || twin.is_some_and(|t| t.dims == shape.dims && t.element_type == ty),
+                WRONG_NUMBER,
+            )?;
+            let size = |d: usize| shape.dims.get(batch_rank + d).map_or(1, |&n| n as usize);
+            parts.push(Part {
+                element_type: ty,
+                rows: size(0),
+                columns: size(1),
+                array,
+                paired,
+            });
+            array += if paired { 2 } else { 1 };
+        }
+        p.require(array == shapes.len(), WRONG_NUMBER)?;
+        Ok(parts)
     };
     let operands = parts(&operands, signature.operands)?;
     let results = parts(&results, signature.results)?;
@@ -118,10 +133,13 @@ impl Run for Lapack {
         for n in 0..self.batch {
             let mut rest = &mut *scratch;
             let mut given: SmallVec<[Matrix<'_>; 4]> = SmallVec::new();
-            for (part, array) in self.operands.iter().zip(operands) {
+            for part in &self.operands {
                 let mut m = Matrix::carve(&mut rest, part.rows, part.columns);
-                let bytes = part.bytes();
-                m.load(part.element_type, &array.data[n * bytes..][..bytes]);
+                let item = |array: usize| &operands[array].data[n * part.bytes()..][..part.bytes()];
+                m.load(part.element_type, item(part.array));
+                if part.paired {
+                    m.load_imaginary(part.element_type, item(part.array + 1));
+                }
                 given.push(m);
             }
             let mut found: SmallVec<[Matrix<'_>; 6]> = SmallVec::new();
@@ -130,9 +148,14 @@ impl Run for Lapack {
             }
             self.routine
                 .run(&self.options, &mut given, &mut found, &mut rest);
-            for ((part, array), m) in self.results.iter().zip(&mut *results).zip(&found) {
+            for (part, m) in self.results.iter().zip(&found) {
                 let bytes = part.bytes();
-                m.store(part.element_type, &mut array.data[n * bytes..][..bytes]);
+                let item = n * bytes..(n + 1) * bytes;
+                m.store(part.element_type, &mut results[part.array].data[item.clone()]);
+                if part.paired {
+                    let imaginary = &mut results[part.array + 1].data[item];
+                    m.store_imaginary(part.element_type, imaginary);
+                }
             }
         }
     }

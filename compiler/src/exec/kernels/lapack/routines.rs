@@ -37,6 +37,7 @@ pub(super) enum Routine {
     TpuCholesky,
     TpuLu,
     TpuEigh,
+    TpuEighBlocks,
     InvertLower,
     InvertUpper,
     CompactWy,
@@ -75,7 +76,7 @@ const LAPACK: [(&[&str], Routine, Routine, Signature, Option<Signature>); 15] = 
 ];
 
 /// Custom-call targets of XLA:TPU.
-const TPU: [(&str, Routine, Signature); 9] = [
+const TPU: [(&str, Routine, Signature); 11] = [
     ("Cholesky", Routine::TpuCholesky, signature(&[2], &[2])),
     ("LuDecomposition", Routine::TpuLu, signature(&[2], &[2, 1, 1])),
     ("Qr", Routine::Geqrf, signature(&[2], &[2, 1])),
@@ -91,6 +92,16 @@ const TPU: [(&str, Routine, Signature); 9] = [
     ),
     ("CompactWyHelper", Routine::CompactWy, signature(&[2], &[2])),
     ("Eigh", Routine::TpuEigh, signature(&[2], &[2, 1])),
+    (
+        "EighTpu",
+        Routine::TpuEighBlocks,
+        signature(&[2, 2, 2, 2], &[1, 1, 2, 2, 2, 2]),
+    ),
+    (
+        "LuDecompositionBlock",
+        Routine::TpuLu,
+        signature(&[2], &[2, 1, 1]),
+    ),
     (
         "InvertDiagBlocksLowerTriangular",
         Routine::InvertLower,
@@ -203,6 +214,7 @@ impl Routine {
         let (tall, wide) = (m.max(n), m.min(n));
         match self {
             Self::Syevd | Self::TpuEigh => Matrix::bytes(n, n),
+            Self::TpuEighBlocks => 2 * Matrix::bytes(2 * n, 2 * n),
             Self::Svd => {
                 Matrix::bytes(tall, wide)
                     + Matrix::bytes(wide, wide)
@@ -246,6 +258,12 @@ impl Routine {
             }
             Self::Trsm => m == n && results[0] == operands[1],
             Self::Syevd | Self::TpuEigh => m == n && results[0] == (n, n) && results[1].0 == n,
+            Self::TpuEighBlocks => {
+                m == n
+                    && operands.iter().chain(&results[2..]).all(|&q| q == (n, n))
+                    && results[0].0 == n
+                    && results[1].0 == n
+            }
             Self::Svd => {
                 results[1].0 == k
                     && results[2].0 == m
@@ -354,6 +372,24 @@ impl Routine {
                 vectors.copy(a);
                 let mut matrix = Matrix::carve(work, n, n);
                 jacobi::eigh(vectors, values, &mut matrix, options.lower);
+            }
+            (Self::TpuEighBlocks, quadrants, found) => {
+                let mut matrix = Matrix::carve(work, 2 * n, 2 * n);
+                let mut vectors = Matrix::carve(work, 2 * n, 2 * n);
+                for i in 0..2 * n {
+                    for j in 0..2 * n {
+                        let quadrant = &quadrants[i / n * 2 + j / n];
+                        matrix.put(i, j, quadrant.at(i % n, j % n));
+                    }
+                }
+                jacobi::diagonalise(&mut matrix, &mut vectors);
+                for i in 0..2 * n {
+                    found[i / n].put(i % n, 0, matrix.at(i, i));
+                    for j in 0..2 * n {
+                        // Eigenvectors are rows here.
+                        found[2 + i / n * 2 + j / n].put(i % n, j % n, vectors.at(j, i));
+                    }
+                }
             }
             (Self::Svd, [a], [overwritten, s, u, vh, status]) => {
                 overwritten.copy(a);

@@ -197,7 +197,7 @@ fn turn(q: &Matrix<'_>, out: &mut Matrix<'_>) {
 
 /// The real Schur form of a real matrix, by Francis's double shift: blocks of one and two rows on the
 /// diagonal, those of two with equal diagonal elements. Returns as [`schur`].
-pub(super) fn real_schur(a: &mut Matrix<'_>, q: &mut Matrix<'_>, work: &mut SchurWork<'_>) -> usize {
+pub(super) fn real_schur<'m>(a: &mut Matrix<'m>, q: &mut Matrix<'m>, work: &mut SchurWork<'_>) -> usize {
     let n = a.rows;
     if n == 0 {
         return 0;
@@ -226,9 +226,9 @@ pub(super) fn real_schur(a: &mut Matrix<'_>, q: &mut Matrix<'_>, work: &mut Schu
 }
 
 /// One implicit step with both eigenvalues of the last block as shifts.
-fn double_step(
-    a: &mut Matrix<'_>,
-    q: &mut Matrix<'_>,
+fn double_step<'m>(
+    a: &mut Matrix<'m>,
+    q: &mut Matrix<'m>,
     (low, high): (usize, usize),
     exceptional: bool,
 ) {
@@ -263,7 +263,7 @@ fn double_step(
 }
 
 /// The reflection that maps `x` on to a unit vector, on rows and columns `first..` of `a`, and on `q`.
-fn reflect_within(a: &mut Matrix<'_>, q: &mut Matrix<'_>, first: usize, x: &[f64]) {
+fn reflect_within<'m>(a: &mut Matrix<'m>, q: &mut Matrix<'m>, first: usize, x: &[f64]) {
     let rest: f64 = x[1..].iter().map(|x| x * x).sum();
     if rest == 0.0 {
         return;
@@ -321,10 +321,10 @@ fn standardise(a: &mut Matrix<'_>, q: &mut Matrix<'_>, k: usize) {
 
 /// Makes complex eigenvalues of a real matrix exact pairs, the one above the real axis first, and moves
 /// their vectors along. What is nearer to the axis than rounding errors is real.
-pub(super) fn pair_up(
+pub(super) fn pair_up<'m>(
     values: &mut Matrix<'_>,
-    left: &mut Matrix<'_>,
-    right: &mut Matrix<'_>,
+    left: &mut Matrix<'m>,
+    right: &mut Matrix<'m>,
     norm: f64,
 ) {
     let n = values.rows;
