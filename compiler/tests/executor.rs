@@ -30,7 +30,12 @@ fn run(text: &str, target_name: &str, inputs: &[HostArray]) -> Vec<HostArray> {
     let expected = expected.execute(inputs).unwrap();
     let target = target::load(target_name).unwrap();
     let compiled = compile(module, &target, &CompileConfig::default()).unwrap();
-    for async_mode in [AsyncMode::Start, AsyncMode::Done] {
+    for async_mode in [
+        AsyncMode::Start,
+        AsyncMode::Done,
+        AsyncMode::Random(1),
+        AsyncMode::Random(7),
+    ] {
         let config = ExecConfig {
             poison: true,
             async_mode,

@@ -3,8 +3,8 @@
 mod cases;
 
 use cases::{Case, all_cases, refused};
-use slabplan::passes::import_shard_map;
 use slabplan::exec::{ExecConfig, Executable, reference_plan};
+use slabplan::passes::import_shard_map;
 
 fn run_all(stage: &str) {
     let mut failures = Vec::new();

@@ -9,6 +9,7 @@ mod load;
 mod pack;
 mod plan;
 mod print;
+mod progress;
 mod run;
 mod simulate;
 mod size;

@@ -173,7 +173,9 @@ impl Collective {
                 let bytes = &operand(n)[at * ragged.width..][..ragged.width];
                 let mut wide = [0; 8];
                 wide[..bytes.len()].copy_from_slice(bytes);
-                usize::try_from(u64::from_le_bytes(wide)).ok()?.checked_mul(ragged.row)
+                usize::try_from(u64::from_le_bytes(wide))
+                    .ok()?
+                    .checked_mul(ragged.row)
             };
             for piece in 0..ragged.pieces {
                 let at = member * ragged.pieces + piece;
@@ -181,7 +183,9 @@ impl Collective {
                 let Some(((from, bytes), to)) = piece else {
                     continue;
                 };
-                let source = from.checked_add(bytes).and_then(|end| operand(0).get(from..end));
+                let source = from
+                    .checked_add(bytes)
+                    .and_then(|end| operand(0).get(from..end));
                 let target = to.checked_add(bytes).and_then(|end| out.get_mut(to..end));
                 if let (Some(source), Some(target)) = (source, target) {
                     target.copy_from_slice(source);

@@ -30,8 +30,10 @@ mod reference;
 mod run;
 mod slab;
 pub mod tiled;
+mod watch;
 
 pub use array::HostArray;
 pub use error::ExecError;
 pub use executable::{AsyncMode, ExecConfig, Executable};
 pub use reference::reference_plan;
+pub use watch::{RunProgress, Watch};

@@ -1,11 +1,14 @@
 //! The loop over steps.
 
+use std::sync::Arc;
+
 use crate::exec::error::ExecError;
 use crate::exec::kernels::{ArrayMut, ArrayRef};
 use crate::exec::poison;
 use crate::exec::program::{Body, Leaf, Op, Program, Staged, Step, Switch};
 use crate::exec::recycle::Refs;
 use crate::exec::slab::Slab;
+use crate::exec::watch::Watch;
 use slabplan_ir::ElementType;
 
 /// The memory and the position of one device.
@@ -39,6 +42,8 @@ pub(crate) struct Workspace {
     refs: Refs,
     /// For the operations inside a fusion.
     inner: Refs,
+    /// Told of every step.
+    pub(crate) watch: Option<Arc<Watch>>,
 }
 
 impl Workspace {
@@ -55,6 +60,7 @@ impl Workspace {
             arena,
             refs: Refs::with_capacity(program.most_refs),
             inner: Refs::with_capacity(program.most_refs),
+            watch: None,
         })
     }
 }
@@ -65,7 +71,7 @@ impl Device {
         let slabs = program
             .slabs
             .iter()
-            .map(|s| Slab::new(s.bytes, s.alignment))
+            .map(|s| Slab::new(s.bytes, s.reserve, s.alignment))
             .collect::<Result<_, _>>()?;
         Ok(Self {
             slabs,
@@ -138,6 +144,9 @@ pub(crate) fn run(
     work: &mut Workspace,
     limits: Limits,
 ) -> Result<(), ExecError> {
+    if let Some(watch) = &work.watch {
+        watch.begin(program.steps.len() as u32 - program.entry);
+    }
     loop {
         for (number, device) in devices.iter_mut().enumerate() {
             if device.state == State::Running {
@@ -168,6 +177,14 @@ fn run_device(
                 steps: device.steps,
                 instr: program.name(at).to_owned(),
             });
+        }
+        if let Some(watch) = &work.watch {
+            let done = device.returns.is_empty().then(|| at - program.entry);
+            if !watch.step(done) {
+                return Err(ExecError::Stopped {
+                    instr: program.name(at).to_owned(),
+                });
+            }
         }
         device.steps += 1;
         device.next += 1;

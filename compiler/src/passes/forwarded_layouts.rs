@@ -102,9 +102,11 @@ impl Settling {
         let is_array = module.shapes.array(i.shape).is_some();
         let shape = match i.opcode {
             Opcode::Tuple => {
-                let operands: Vec<ShapeId> = i.operands.iter().filter_map(|&o| {
-                    Some(module.instrs[o].shape)
-                }).collect();
+                let operands: Vec<ShapeId> = i
+                    .operands
+                    .iter()
+                    .filter_map(|&o| Some(module.instrs[o].shape))
+                    .collect();
                 Some(module.shapes.intern_tuple(&operands))
             }
             Opcode::GetTupleElement => {
@@ -245,6 +247,9 @@ mod tests {
         );
         let text = slabplan_ir::text::print(&module);
         assert!(text.contains("%copy = f32[4,4]{1,0} copy(%y)"), "{text}");
-        assert!(text.contains("ROOT %tuple = (f32[4,4]{1,0}) tuple(%copy)"), "{text}");
+        assert!(
+            text.contains("ROOT %tuple = (f32[4,4]{1,0}) tuple(%copy)"),
+            "{text}"
+        );
     }
 }

@@ -142,7 +142,11 @@ fn between(ty: ElementType, a: &[u8], b: &[u8], bits: u64) -> u64 {
         }
     };
     let (a, b) = (extend(wide(a)), extend(wide(b)));
-    let is_empty = if ty.is_signed_integer() { b as i64 <= a as i64 } else { b <= a };
+    let is_empty = if ty.is_signed_integer() {
+        b as i64 <= a as i64
+    } else {
+        b <= a
+    };
     if is_empty {
         return a;
     }
@@ -161,6 +165,9 @@ mod tests {
             assert!((-5..3).contains(&value), "{value}");
         }
         assert_eq!(between(ty, &[3], &[3], 77), 3);
-        assert_eq!(f64::from_le_bytes(unit(u64::MAX).to_le_bytes()), 1.0 - f64::EPSILON / 2.0);
+        assert_eq!(
+            f64::from_le_bytes(unit(u64::MAX).to_le_bytes()),
+            1.0 - f64::EPSILON / 2.0
+        );
     }
 }

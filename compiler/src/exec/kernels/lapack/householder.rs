@@ -137,7 +137,11 @@ pub(super) fn multiply(
     let count = taus.rows;
     for step in 0..count {
         // H1 H2 ... Hk c starts with Hk; its adjoint, and products from the right, with H1.
-        let k = if left == adjoint { step } else { count - 1 - step };
+        let k = if left == adjoint {
+            step
+        } else {
+            count - 1 - step
+        };
         let tau = taus.at(k, 0);
         let factor = if adjoint { tau.conj() } else { tau };
         if left {

@@ -17,12 +17,7 @@ fn rotation(p: f64, q: f64, z: C) -> [C; 4] {
     let t = ratio.signum() / (ratio.abs() + ratio.hypot(1.0));
     let c = 1.0 / t.hypot(1.0);
     let s = t * c;
-    [
-        real(c),
-        phase.scale(s),
-        phase.conj().scale(-s),
-        real(c),
-    ]
+    [real(c), phase.scale(s), phase.conj().scale(-s), real(c)]
 }
 
 /// `heevd`: `a`, of which one triangle is read, becomes its eigenvectors, column by column; `values`
@@ -127,7 +122,11 @@ pub(super) fn svd(
     } = &mut work;
     for i in 0..tall.rows {
         for j in 0..tall.columns {
-            let x = if is_tall { a.at(i, j) } else { a.at(j, i).conj() };
+            let x = if is_tall {
+                a.at(i, j)
+            } else {
+                a.at(j, i).conj()
+            };
             tall.put(i, j, x);
         }
     }
@@ -144,13 +143,21 @@ pub(super) fn svd(
     complete(tall, s, basis, taus);
     for i in 0..u.rows {
         for j in 0..u.columns {
-            let x = if is_tall { basis.at(i, j) } else { right.at(i, j) };
+            let x = if is_tall {
+                basis.at(i, j)
+            } else {
+                right.at(i, j)
+            };
             u.put(i, j, x);
         }
     }
     for i in 0..vh.rows {
         for j in 0..vh.columns {
-            let x = if is_tall { right.at(j, i) } else { basis.at(j, i) };
+            let x = if is_tall {
+                right.at(j, i)
+            } else {
+                basis.at(j, i)
+            };
             vh.put(i, j, x.conj());
         }
     }
@@ -191,12 +198,7 @@ fn column_norm(a: &Matrix<'_>, j: usize) -> f64 {
 }
 
 /// The columns of `tall` divided by `s`, and further ones that make a unitary `basis`.
-fn complete(
-    tall: &mut Matrix<'_>,
-    s: &Matrix<'_>,
-    basis: &mut Matrix<'_>,
-    taus: &mut Matrix<'_>,
-) {
+fn complete(tall: &mut Matrix<'_>, s: &Matrix<'_>, basis: &mut Matrix<'_>, taus: &mut Matrix<'_>) {
     let largest = if s.rows > 0 { s.at(0, 0).re } else { 0.0 };
     let rank = (0..s.rows)
         .take_while(|&j| s.at(j, 0).re > f64::EPSILON * largest * tall.rows as f64)

@@ -135,7 +135,13 @@ pub(super) fn tridiagonal_solve(
 /// The inverse of a triangle; the other triangle of the result is zero.
 pub(super) fn invert_triangle(a: &Matrix<'_>, inverse: &mut Matrix<'_>, lower: bool) {
     let n = a.rows;
-    let place = |i: usize, j: usize| if lower { (i, j) } else { (n - 1 - i, n - 1 - j) };
+    let place = |i: usize, j: usize| {
+        if lower {
+            (i, j)
+        } else {
+            (n - 1 - i, n - 1 - j)
+        }
+    };
     for j in 0..n {
         for i in j..n {
             let mut sum = if i == j { ONE } else { ZERO };

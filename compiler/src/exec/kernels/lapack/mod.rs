@@ -55,10 +55,7 @@ struct Lapack {
 }
 
 /// Prepares the custom-call `target`, if it is one of these.
-pub(super) fn prepare(
-    p: &Prepare<'_>,
-    target: &str,
-) -> Option<Result<Box<dyn Run>, KernelError>> {
+pub(super) fn prepare(p: &Prepare<'_>, target: &str) -> Option<Result<Box<dyn Run>, KernelError>> {
     let (routine, signature) = routines::find(target)?;
     Some(prepare_routine(p, routine, signature))
 }
@@ -78,7 +75,9 @@ fn prepare_routine(
         let mut parts = Vec::with_capacity(ranks.len());
         let mut array = 0;
         for &rank in ranks {
-            let shape = shapes.get(array).ok_or_else(|| p.error(WRONG_NUMBER.into()))?;
+            let shape = shapes
+                .get(array)
+                .ok_or_else(|| p.error(WRONG_NUMBER.into()))?;
             let ty = shape.element_type;
             let paired = paired && ty.is_float();
             p.require(
@@ -151,7 +150,10 @@ impl Run for Lapack {
             for (part, m) in self.results.iter().zip(&found) {
                 let bytes = part.bytes();
                 let item = n * bytes..(n + 1) * bytes;
-                m.store(part.element_type, &mut results[part.array].data[item.clone()]);
+                m.store(
+                    part.element_type,
+                    &mut results[part.array].data[item.clone()],
+                );
                 if part.paired {
                     let imaginary = &mut results[part.array + 1].data[item];
                     m.store_imaginary(part.element_type, imaginary);

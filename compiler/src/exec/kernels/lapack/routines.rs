@@ -78,7 +78,11 @@ const LAPACK: [(&[&str], Routine, Routine, Signature, Option<Signature>); 15] = 
 /// Custom-call targets of XLA:TPU.
 const TPU: [(&str, Routine, Signature); 11] = [
     ("Cholesky", Routine::TpuCholesky, signature(&[2], &[2])),
-    ("LuDecomposition", Routine::TpuLu, signature(&[2], &[2, 1, 1])),
+    (
+        "LuDecomposition",
+        Routine::TpuLu,
+        signature(&[2], &[2, 1, 1]),
+    ),
     ("Qr", Routine::Geqrf, signature(&[2], &[2, 1])),
     (
         "QrDecompositionBlock",
@@ -243,10 +247,7 @@ impl Routine {
             Self::TpuLu => results[0] == (m, n) && results[1].0 == k && results[2].0 == m,
             Self::Geqrf => results[0] == (m, n) && results[1].0 == k,
             Self::Geqp3 => {
-                operands[1].0 == n
-                    && results[0] == (m, n)
-                    && results[1].0 == n
-                    && results[2].0 == k
+                operands[1].0 == n && results[0] == (m, n) && results[1].0 == n && results[2].0 == k
             }
             Self::Orgqr => {
                 let count = operands[1].0;
@@ -285,7 +286,9 @@ impl Routine {
                     && results[3].0 + 1 == n.max(1)
             }
             Self::Gtsv => {
-                operands[1].0 == m && operands[2].0 == m && operands[3].0 == m
+                operands[1].0 == m
+                    && operands[2].0 == m
+                    && operands[3].0 == m
                     && results[3] == operands[3]
             }
         };
@@ -456,7 +459,11 @@ impl Routine {
             (Self::Gtsv, [dl, d, du, b], [below, diagonal, above, x, status]) => {
                 // LAPACK's subdiagonal begins with the second row; JAX's with an element that is not used.
                 for k in 0..d.rows {
-                    let next = if k + 1 < d.rows { dl.at(k + 1, 0) } else { ZERO };
+                    let next = if k + 1 < d.rows {
+                        dl.at(k + 1, 0)
+                    } else {
+                        ZERO
+                    };
                     below.put(k, 0, next);
                 }
                 diagonal.copy(d);
@@ -480,10 +487,7 @@ fn schur_work<'a>(work: &mut &'a mut [u8], n: usize) -> SchurWork<'a> {
     }
 }
 
-fn eigen_work<'a>(
-    work: &mut &'a mut [u8],
-    n: usize,
-) -> (Matrix<'a>, SchurWork<'a>, Matrix<'a>) {
+fn eigen_work<'a>(work: &mut &'a mut [u8], n: usize) -> (Matrix<'a>, SchurWork<'a>, Matrix<'a>) {
     let basis = Matrix::carve(work, n, n);
     let vectors = schur_work(work, n);
     (basis, vectors, Matrix::carve(work, n, 1))
@@ -497,7 +501,11 @@ fn solve_triangle(a: &Matrix<'_>, x: &mut Matrix<'_>, options: &Options) {
     let forward = options.lower != flipped;
     let element = |i: usize, j: usize| {
         let value = if flipped { a.at(j, i) } else { a.at(i, j) };
-        if options.transpose && options.conjugate { value.conj() } else { value }
+        if options.transpose && options.conjugate {
+            value.conj()
+        } else {
+            value
+        }
     };
     let count = if options.left { x.columns } else { x.rows };
     for c in 0..count {

@@ -100,7 +100,11 @@ fn wilkinson(a: &Matrix<'_>, high: usize) -> C {
     let half = (p - d).scale(0.5);
     let root = (half * half + b * c).sqrt();
     let (plus, minus) = (half + root, half - root);
-    let larger = if square(plus) >= square(minus) { plus } else { minus };
+    let larger = if square(plus) >= square(minus) {
+        plus
+    } else {
+        minus
+    };
     if larger == ZERO {
         return d;
     }
@@ -134,7 +138,11 @@ pub(super) fn eigenvectors(t: &Matrix<'_>, q: &Matrix<'_>, out: &mut Matrix<'_>,
     let n = t.rows;
     let smallest = f64::EPSILON * t.norm().max(f64::MIN_POSITIVE);
     let divide = |x: C, by: C| {
-        let by = if by.abs() < smallest { real(smallest) } else { by };
+        let by = if by.abs() < smallest {
+            real(smallest)
+        } else {
+            by
+        };
         x / by
     };
     for k in 0..n {
@@ -188,7 +196,11 @@ fn turn(q: &Matrix<'_>, out: &mut Matrix<'_>) {
                 (size, largest) = (square(x), x);
             }
         }
-        let phase = if size > 0.0 { largest.conj().scale(1.0 / size.sqrt()) } else { ONE };
+        let phase = if size > 0.0 {
+            largest.conj().scale(1.0 / size.sqrt())
+        } else {
+            ONE
+        };
         for (i, &x) in row.iter().enumerate() {
             out.put(i, k, (x * phase).scale(1.0 / norm));
         }
@@ -197,7 +209,11 @@ fn turn(q: &Matrix<'_>, out: &mut Matrix<'_>) {
 
 /// The real Schur form of a real matrix, by Francis's double shift: blocks of one and two rows on the
 /// diagonal, those of two with equal diagonal elements. Returns as [`schur`].
-pub(super) fn real_schur<'m>(a: &mut Matrix<'m>, q: &mut Matrix<'m>, work: &mut SchurWork<'_>) -> usize {
+pub(super) fn real_schur<'m>(
+    a: &mut Matrix<'m>,
+    q: &mut Matrix<'m>,
+    work: &mut SchurWork<'_>,
+) -> usize {
     let n = a.rows;
     if n == 0 {
         return 0;
@@ -257,7 +273,11 @@ fn double_step<'m>(
             }
         }
         for (i, x) in x.iter_mut().enumerate() {
-            *x = if k + 1 + i <= high { at(a, k + 1 + i, k) } else { 0.0 };
+            *x = if k + 1 + i <= high {
+                at(a, k + 1 + i, k)
+            } else {
+                0.0
+            };
         }
     }
 }
