@@ -20,6 +20,7 @@
 //! ```
 
 pub mod cli;
+pub mod client;
 pub mod config;
 pub mod diagnostics;
 pub mod exec;

@@ -11,6 +11,7 @@ use crate::exec::error::ExecError;
 use crate::exec::io::ArraySpec;
 use crate::exec::program::{Leaf, Program};
 use crate::exec::run::{Device, Limits, Workspace, run};
+use crate::exec::slab::Slab;
 use crate::exec::watch::Watch;
 
 /// When an asynchronous operation is carried out. A right plan gives the same results for all.
@@ -187,6 +188,56 @@ impl Executable {
             outputs.map(|&l| self.read_output(device, l)).collect()
         };
         Ok(self.devices.iter().map(read).collect())
+    }
+
+    /// The bytes of flattened argument `n` in the slab of device `device`, to write to; `None` where they
+    /// are not the dense array, or there is no such argument.
+    pub fn argument_bytes(&mut self, device: usize, n: usize) -> Option<&mut [u8]> {
+        let leaf = *self.program.inputs.get(n)?;
+        self.devices.get_mut(device)?.dense_mut(&self.program, leaf)
+    }
+
+    /// The bytes of flattened result `n` in the slab of device `device`, until the next run; `None` as for
+    /// [`argument_bytes`](Self::argument_bytes).
+    pub fn result_bytes(&self, device: usize, n: usize) -> Option<&[u8]> {
+        let leaf = *self.program.outputs.get(n)?;
+        self.devices.get(device)?.dense(&self.program, leaf)
+    }
+
+    /// Runs on the arguments as they lie in the slabs. Copies nothing in or out and poisons nothing before it
+    /// begins; donated arguments are overwritten.
+    pub fn run_in_place(&mut self) -> Result<(), ExecError> {
+        for device in &mut self.devices {
+            device.rewind(&self.program);
+        }
+        self.run()
+    }
+
+    /// The slabs of a device; it can't run until it has some again.
+    pub(crate) fn take_slabs(&mut self, device: usize) -> Vec<Slab> {
+        std::mem::take(self.devices[device].slabs_mut())
+    }
+
+    /// Gives a device these slabs; what is missing or too small is allocated.
+    pub(crate) fn put_slabs(
+        &mut self,
+        device: usize,
+        slabs: impl Iterator<Item = Option<Slab>>,
+    ) -> Result<(), ExecError> {
+        let mut given = Vec::with_capacity(self.program.slabs.len());
+        for (info, slab) in self.program.slabs.iter().zip(slabs) {
+            let slab = match slab.filter(|s| s.room() >= info.bytes) {
+                Some(mut slab) => {
+                    slab.set_len(info.bytes);
+                    slab
+                }
+                None => Slab::new(info.bytes, info.reserve, info.alignment)?,
+            };
+            given.push(slab);
+        }
+        *self.devices[device].slabs_mut() = given;
+        write_constants(&self.program, &mut self.devices[device]);
+        Ok(())
     }
 
     fn run(&mut self) -> Result<(), ExecError> {

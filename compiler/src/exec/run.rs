@@ -91,6 +91,28 @@ impl Device {
         self.state = State::Running;
     }
 
+    /// The slabs, in the order of [`Program::slabs`].
+    pub(crate) fn slabs_mut(&mut self) -> &mut Vec<Slab> {
+        &mut self.slabs
+    }
+
+    /// The bytes at a place where they are the dense array.
+    pub(crate) fn dense(&self, program: &Program, leaf: Leaf) -> Option<&[u8]> {
+        let map = &program.info(leaf).map;
+        map.is_dense()
+            .then(|| &self.bytes(program, leaf)[..map.dense_bytes()])
+    }
+
+    /// The same, to write to.
+    pub(crate) fn dense_mut(&mut self, program: &Program, leaf: Leaf) -> Option<&mut [u8]> {
+        let map = &program.info(leaf).map;
+        if !map.is_dense() {
+            return None;
+        }
+        let range = leaf.offset..leaf.offset + map.dense_bytes();
+        Some(&mut self.slabs[leaf.slab as usize].bytes_mut()[range])
+    }
+
     /// Fills every byte with the poison pattern.
     pub(crate) fn poison(&mut self) {
         for slab in &mut self.slabs {

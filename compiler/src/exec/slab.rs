@@ -37,6 +37,16 @@ impl Slab {
         Ok(Self { bytes, start, len })
     }
 
+    /// Bytes that it can have without another allocation.
+    pub(crate) fn room(&self) -> usize {
+        self.bytes.len() - self.start
+    }
+
+    /// Makes it `len` bytes, at most [`room`](Self::room).
+    pub(crate) fn set_len(&mut self, len: usize) {
+        self.len = len.min(self.room());
+    }
+
     /// All bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[self.start..self.start + self.len]

@@ -71,6 +71,11 @@ fn assign(module: &mut Module, target: &Target, tile: bool) -> bool {
     true
 }
 
+/// The array with the layout that `target` gives it by default.
+pub(crate) fn default_layout(array: &ArrayShape, target: &Target) -> ArrayShape {
+    with_layout(array, target, true)
+}
+
 /// The array with a layout, tiled as the target does unless it is tiled or `tile` is false.
 fn with_layout(array: &ArrayShape, target: &Target, tile: bool) -> ArrayShape {
     let mut array = array.clone();

@@ -11,6 +11,7 @@ mod shard_map;
 pub use copies::InsertCopies;
 pub use flatten::{FlattenCallGraph, is_flat};
 pub use layout::AssignLayouts;
+pub(crate) use layout::default_layout;
 pub use planning::MemoryPlanning;
 pub use schedule::ScheduleMemory;
 pub use shard_map::{ImportShardMap, import_shard_map};

@@ -63,9 +63,6 @@ fn border(module: &Module, instr: InstrId) -> Option<Border> {
 /// # Errors
 /// Where it is not that alone: [`PassError::NeedsPartitioner`].
 pub fn import_shard_map(module: &mut Module) -> Result<bool, PassError> {
-    if module.num_partitions <= 1 {
-        return Ok(false);
-    }
     let instrs = module.entry().instrs.clone();
     let enters = |module: &Module| {
         let entry = instrs.iter();

@@ -19,6 +19,7 @@ use super::prepare::Prepare;
 use super::scalar::width;
 use super::{ArrayMut, ArrayRef, KernelError, Run};
 use matrix::Matrix;
+pub(super) use routines::targets;
 use routines::{Options, Routine};
 
 /// An operand or result: a stack of matrices.

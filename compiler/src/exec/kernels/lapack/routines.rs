@@ -159,7 +159,7 @@ pub(super) fn find(target: &str) -> Option<(Routine, &'static Signature)> {
 }
 
 /// The names of all custom-call targets of linear algebra, in groups: for the documentation.
-pub(crate) fn targets() -> Vec<String> {
+pub(in crate::exec::kernels) fn targets() -> Vec<String> {
     let lapack = LAPACK
         .iter()
         .map(|(names, ..)| format!("lapack_?{}_ffi", names.join("/")));
