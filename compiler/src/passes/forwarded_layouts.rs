@@ -102,11 +102,8 @@ impl Settling {
         let is_array = module.shapes.array(i.shape).is_some();
         let shape = match i.opcode {
             Opcode::Tuple => {
-                let operands: Vec<ShapeId> = i
-                    .operands
-                    .iter()
-                    .filter_map(|&o| Some(module.instrs[o].shape))
-                    .collect();
+                let operands = i.operands.iter();
+                let operands: Vec<ShapeId> = operands.map(|&o| module.instrs[o].shape).collect();
                 Some(module.shapes.intern_tuple(&operands))
             }
             Opcode::GetTupleElement => {

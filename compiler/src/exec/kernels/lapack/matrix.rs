@@ -28,6 +28,10 @@ pub(super) fn square(x: C) -> f64 {
     x.re * x.re + x.im * x.im
 }
 
+/// Bytes to make matrices of.
+#[derive(Debug)]
+pub(super) struct Scratch<'a>(pub(super) &'a mut [u8]);
+
 /// A matrix, row by row. A vector is one column.
 #[derive(Debug)]
 pub(super) struct Matrix<'a> {
@@ -43,9 +47,10 @@ impl<'a> Matrix<'a> {
     }
 
     /// A matrix of zeros at the front of `scratch`, which shrinks by its bytes.
-    pub(super) fn carve(scratch: &mut &'a mut [u8], rows: usize, columns: usize) -> Self {
-        let (bytes, rest) = std::mem::take(scratch).split_at_mut(Self::bytes(rows, columns));
-        *scratch = rest;
+    pub(super) fn carve(scratch: &mut Scratch<'a>, rows: usize, columns: usize) -> Self {
+        let all = std::mem::take(&mut scratch.0);
+        let (bytes, rest) = all.split_at_mut(Self::bytes(rows, columns));
+        scratch.0 = rest;
         bytes.fill(0);
         Self {
             bytes,

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use super::prepare::Prepare;
 use super::scalar::width;
 use super::{ArrayMut, ArrayRef, KernelError, Run};
-use matrix::Matrix;
+use matrix::{Matrix, Scratch};
 pub(super) use routines::targets;
 use routines::{Options, Routine};
 
@@ -131,7 +131,7 @@ impl Run for Lapack {
 
     fn run(&self, operands: &[ArrayRef<'_>], results: &mut [ArrayMut<'_>], scratch: &mut [u8]) {
         for n in 0..self.batch {
-            let mut rest = &mut *scratch;
+            let mut rest = Scratch(&mut *scratch);
             let mut given: SmallVec<[Matrix<'_>; 4]> = SmallVec::new();
             for part in &self.operands {
                 let mut m = Matrix::carve(&mut rest, part.rows, part.columns);

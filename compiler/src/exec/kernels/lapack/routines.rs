@@ -5,7 +5,7 @@ use slabplan_ir::ElementType;
 use super::householder;
 use super::jacobi::{self, SvdWork};
 use super::lu;
-use super::matrix::{Matrix, ONE, ZERO, real};
+use super::matrix::{Matrix, ONE, Scratch, ZERO, real};
 use super::schur::{self, SchurWork};
 
 /// Ranks of operands and results without batch dimensions: 2 matrix, 1 vector, 0 scalar.
@@ -305,7 +305,7 @@ impl Routine {
         options: &Options,
         given: &mut [Matrix<'a>],
         found: &mut [Matrix<'a>],
-        work: &mut &'a mut [u8],
+        work: &mut Scratch<'a>,
     ) {
         let n = given[0].columns;
         let info = |value: usize| real(value as f64);
@@ -480,14 +480,14 @@ impl Routine {
     }
 }
 
-fn schur_work<'a>(work: &mut &'a mut [u8], n: usize) -> SchurWork<'a> {
+fn schur_work<'a>(work: &mut Scratch<'a>, n: usize) -> SchurWork<'a> {
     SchurWork {
         taus: Matrix::carve(work, n, 1),
         vector: Matrix::carve(work, n, 1),
     }
 }
 
-fn eigen_work<'a>(work: &mut &'a mut [u8], n: usize) -> (Matrix<'a>, SchurWork<'a>, Matrix<'a>) {
+fn eigen_work<'a>(work: &mut Scratch<'a>, n: usize) -> (Matrix<'a>, SchurWork<'a>, Matrix<'a>) {
     let basis = Matrix::carve(work, n, n);
     let vectors = schur_work(work, n);
     (basis, vectors, Matrix::carve(work, n, 1))
