@@ -3,12 +3,12 @@
 use std::time::Instant;
 
 use slabplan_ir::check::{CheckReport, Violations};
-use slabplan_ir::{Module, Plan, Target};
+use slabplan_ir::{Bytes, Module, Plan, Target};
 use slabplan_planner::Planned;
 use slabplan_planner::donation::{Donation, donations};
 
 use crate::config::CompileConfig;
-use crate::pass::{Pass, PassError, PassReport, Unit, run_passes};
+use crate::pass::{Pass, PassError, PassReport, ScheduleTrial, Unit, run_passes};
 use crate::passes::{self, MemoryPlanning};
 
 /// Why there is no compiled module.
@@ -42,6 +42,10 @@ pub struct Compiled {
     pub module: Module,
     /// The plan and what is known of it.
     pub planned: Planned,
+    /// Bytes of memory space 0 that every order of the program needs.
+    pub schedule_bound: Bytes,
+    /// The orders that were planned; none if the module kept its own.
+    pub schedule_trials: Vec<ScheduleTrial>,
     /// What becomes of every argument the caller gives away.
     pub donations: Vec<Donation>,
     /// What the checker proved; absent if it was turned off.
@@ -56,6 +60,15 @@ impl Compiled {
     /// The plan.
     pub fn plan(&self) -> &Plan {
         &self.planned.plan
+    }
+
+    /// Whether no order of the instructions, however packed, needs fewer steps of the alignment of memory space 0.
+    pub fn is_best_schedule(&self) -> bool {
+        let steps = |bytes: Bytes, step: u64| bytes.get().div_ceil(step);
+        self.plan().space(0).is_none_or(|s| {
+            let step = s.alignment.get();
+            steps(s.slab, step) <= steps(self.schedule_bound, step)
+        })
     }
 
     /// Whether every slab fits its memory space.
@@ -96,6 +109,8 @@ pub fn compile(
     Ok(Compiled {
         donations: donations(&unit.module),
         module: unit.module,
+        schedule_bound: unit.schedule_bound,
+        schedule_trials: unit.schedule_trials,
         planned,
         check,
         passes: reports,

@@ -8,7 +8,7 @@ use slabplan_planner::pack::Effort;
 pub enum ScheduleMode {
     /// The module's own order if it is scheduled, otherwise as [`Memory`](Self::Memory).
     Keep,
-    /// The best of several memory-aware orders, the module's own among them.
+    /// Of several memory-aware orders, the module's own among them, the one with the smallest plan.
     Memory,
 }
 
@@ -19,7 +19,9 @@ pub struct CompileConfig {
     pub accounting: Accounting,
     /// Where the order comes from.
     pub schedule: ScheduleMode,
-    /// How hard to pack.
+    /// Whether a new order must leave between start and done of an asynchronous operation what was there.
+    pub keep_async_distance: bool,
+    /// How hard to schedule and to pack.
     pub effort: Effort,
     /// Whether to prove the plan. On unless the caller proves it otherwise.
     pub check: bool,
@@ -30,8 +32,71 @@ impl Default for CompileConfig {
         Self {
             accounting: Accounting::Slab,
             schedule: ScheduleMode::Keep,
+            keep_async_distance: true,
             effort: Effort::Default,
             check: true,
         }
+    }
+}
+
+impl CompileConfig {
+    /// What a plan's header calls the way its memory-aware order was found, with whatever another run needs to find it
+    /// again: `memory`, `memory-max`, `memory-free-async`, ...
+    pub(crate) fn schedule_name(&self) -> String {
+        let effort = match self.effort {
+            Effort::Fast => "-fast",
+            Effort::Default => "",
+            Effort::Max => "-max",
+        };
+        let distance = if self.keep_async_distance {
+            ""
+        } else {
+            FREE_ASYNC
+        };
+        format!("memory{effort}{distance}")
+    }
+
+    /// Takes over what [`schedule_name`](Self::schedule_name) says, or `keep`.
+    pub(crate) fn set_schedule(&mut self, name: &str) {
+        let Some(settings) = name.strip_prefix("memory") else {
+            self.schedule = ScheduleMode::Keep;
+            return;
+        };
+        self.schedule = ScheduleMode::Memory;
+        self.keep_async_distance = !settings.ends_with(FREE_ASYNC);
+        self.effort = match settings.trim_end_matches(FREE_ASYNC) {
+            "-fast" => Effort::Fast,
+            "-max" => Effort::Max,
+            _ => Effort::Default,
+        };
+    }
+}
+
+const FREE_ASYNC: &str = "-free-async";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_brings_the_settings_back() {
+        for effort in [Effort::Fast, Effort::Default, Effort::Max] {
+            for keep_async_distance in [true, false] {
+                let config = CompileConfig {
+                    schedule: ScheduleMode::Memory,
+                    effort,
+                    keep_async_distance,
+                    ..CompileConfig::default()
+                };
+                let mut read = CompileConfig::default();
+                read.set_schedule(&config.schedule_name());
+                assert_eq!(read.schedule, ScheduleMode::Memory);
+                assert_eq!(read.effort, effort);
+                assert_eq!(read.keep_async_distance, keep_async_distance);
+            }
+        }
+        let mut read = CompileConfig::default();
+        read.set_schedule("keep");
+        assert_eq!(read.schedule, ScheduleMode::Keep);
     }
 }

@@ -28,6 +28,7 @@ pub mod frontend;
 pub mod output;
 pub mod pass;
 pub mod passes;
+pub mod portfolio;
 pub mod report;
 pub mod simulate;
 pub mod target;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use slabplan_ir::plan::InsertedCopy;
 use slabplan_ir::verify::{VerifyErrors, verify};
-use slabplan_ir::{Module, Target};
+use slabplan_ir::{Bytes, Module, Target};
 use slabplan_planner::{PlanError, Planned};
 
 use crate::config::CompileConfig;
@@ -20,6 +20,10 @@ pub struct Unit<'a> {
     pub config: &'a CompileConfig,
     /// Name of the schedule that was chosen, `keep` if the module's own.
     pub schedule: String,
+    /// Bytes of memory space 0 that every order of the program needs.
+    pub schedule_bound: Bytes,
+    /// The orders that were planned, the lowest peak of live bytes first; none if the module kept its own.
+    pub schedule_trials: Vec<ScheduleTrial>,
     /// Copies that were inserted, with their causes.
     pub copies: Vec<InsertedCopy>,
     /// The plan, once [`MemoryPlanning`](crate::passes::MemoryPlanning) has run.
@@ -34,9 +38,33 @@ impl<'a> Unit<'a> {
             target,
             config,
             schedule: "keep".to_owned(),
+            schedule_bound: Bytes::ZERO,
+            schedule_trials: Vec::new(),
             copies: Vec::new(),
             planned: None,
         }
+    }
+}
+
+/// An order that was planned to see how much it needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleTrial {
+    /// What the entry's order was found from, `text` if it is all the module's own.
+    pub from: &'static str,
+    /// Most bytes of memory space 0 that are live at once, in steps of its alignment.
+    pub peak: Bytes,
+    /// The slab of every memory space that occurs, by number.
+    pub slabs: Vec<(u32, u64)>,
+    /// Copies that it needs.
+    pub copies: usize,
+    /// Whether it is the module's order now.
+    pub chosen: bool,
+}
+
+impl ScheduleTrial {
+    /// Bytes of the slab of a memory space.
+    pub fn slab(&self, space: u32) -> u64 {
+        self.slabs.iter().find(|s| s.0 == space).map_or(0, |s| s.1)
     }
 }
 

@@ -207,6 +207,33 @@ ENTRY e {
     assert_eq!(out, [f32s(&expected, &[16, 128])]);
 }
 
+/// A prefetch in slices, the second one first, as XLA:TPU writes it: the joined array is the argument.
+#[test]
+fn pieces_lie_where_their_slices_were() {
+    let text = "HloModule pieces, is_scheduled=true
+high {
+  p = f32[16,128]{1,0:T(8,128)} parameter(0)
+  ROOT s = f32[8,128]{1,0:T(8,128)S(1)} slice(p), slice={[8:16], [0:128]}
+}
+low {
+  p = f32[16,128]{1,0:T(8,128)} parameter(0)
+  ROOT s = f32[8,128]{1,0:T(8,128)S(1)} slice(p), slice={[0:8], [0:128]}
+}
+ENTRY e {
+  a = f32[16,128]{1,0:T(8,128)} parameter(0)
+  start1 = ((f32[16,128]{1,0:T(8,128)}), f32[8,128]{1,0:T(8,128)S(1)}, u32[]{:S(2)}) async-start(a), calls=high
+  s0 = ((f32[16,128]{1,0:T(8,128)}), f32[8,128]{1,0:T(8,128)S(1)}, u32[]{:S(2)}) async-start(a), calls=low
+  d1 = f32[8,128]{1,0:T(8,128)S(1)} async-done(start1)
+  d0 = f32[8,128]{1,0:T(8,128)S(1)} async-done(s0)
+  r = f32[16,128]{1,0:T(8,128)S(1)} custom-call(d1, d0), custom_call_target=\"ConcatBitcast\"
+  ROOT n = f32[16,128]{1,0:T(8,128)} negate(r)
+}";
+    let values: Vec<f32> = (0..2048).map(|i| i as f32).collect();
+    let out = run(text, "tpu-v5e", &[f32s(&values, &[16, 128])]);
+    let expected: Vec<f32> = values.iter().map(|x| -x).collect();
+    assert_eq!(out, [f32s(&expected, &[16, 128])]);
+}
+
 #[test]
 fn devices_exchange_data() {
     let text = "HloModule exchange, num_partitions=2

@@ -23,6 +23,7 @@ pub mod module;
 pub mod number;
 pub mod opcode;
 pub mod padding;
+pub mod pieces;
 pub mod plan;
 pub mod position;
 pub mod promise;

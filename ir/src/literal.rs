@@ -365,7 +365,7 @@ fn encode_dimension<'a>(
 ) {
     if dim == array.rank() {
         let element = elements.next().expect("bytes of every element");
-        return encode_element(array.element_type, element, out);
+        return encode_element(array.element_type, array.rank(), element, out);
     }
     out.push('{');
     for i in 0..array.dims[dim] {
@@ -377,7 +377,7 @@ fn encode_dimension<'a>(
     out.push('}');
 }
 
-fn encode_element(ty: ElementType, bytes: &[u8], out: &mut String) {
+fn encode_element(ty: ElementType, rank: usize, bytes: &[u8], out: &mut String) {
     if ty.is_complex() {
         let (part, half) = if ty == ElementType::C64 {
             (ElementType::F32, 4)
@@ -385,9 +385,9 @@ fn encode_element(ty: ElementType, bytes: &[u8], out: &mut String) {
             (ElementType::F64, 8)
         };
         out.push('(');
-        encode_element(part, &bytes[..half], out);
+        encode_element(part, rank, &bytes[..half], out);
         out.push_str(", ");
-        encode_element(part, &bytes[half..], out);
+        encode_element(part, rank, &bytes[half..], out);
         out.push(')');
         return;
     }
@@ -396,7 +396,13 @@ fn encode_element(ty: ElementType, bytes: &[u8], out: &mut String) {
         return encode_float(ty, bits, out);
     }
     let text = if ty == ElementType::Pred {
-        (bits != 0).to_string()
+        // XLA writes words alone and digits in lists.
+        let in_list = rank > 0;
+        if in_list {
+            u8::from(bits != 0).to_string()
+        } else {
+            (bits != 0).to_string()
+        }
     } else if ty.is_signed_integer() {
         let unused = 64 - ty.bits();
         (((bits << unused) as i64) >> unused).to_string()
@@ -422,12 +428,58 @@ fn encode_float(ty: ElementType, bits: u64, out: &mut String) {
         }
         return;
     }
-    let text = match ty {
-        // The shortest text that reads back as the same number of the type itself.
-        ElementType::F32 => format!("{:?}", f32::from_bits(bits as u32)),
-        _ => format!("{value:?}"),
-    };
-    out.push_str(text.strip_suffix(".0").unwrap_or(&text));
+    // As XLA: few digits where they are enough, otherwise as many as always are.
+    let (few, many) = digits(ty);
+    let start = out.len();
+    general(value, few, out);
+    let reads_back = out[start..]
+        .parse()
+        .is_ok_and(|v: f64| number::encode_float(ty, v) == bits);
+    if !reads_back {
+        out.truncate(start);
+        general(value, many, out);
+    }
+}
+
+/// Decimal digits that survive a wide float type, and those that tell all numbers of a type apart.
+fn digits(ty: ElementType) -> (usize, usize) {
+    use ElementType as E;
+    match ty {
+        E::F64 => (15, 17),
+        E::F32 => (6, 9),
+        E::F16 => (5, 5),
+        E::Bf16 => (4, 4),
+        E::F8e5m2 | E::F8e5m2fnuz | E::F4e2m1fn | E::F8e8m0fnu => (2, 2),
+        _ => (3, 3),
+    }
+}
+
+/// `value` as C's `%.{digits}g` prints it.
+fn general(value: f64, digits: usize, out: &mut String) {
+    if !value.is_finite() {
+        out.push_str(if value < 0.0 { "-inf" } else { "inf" });
+        return;
+    }
+    let scientific = format!("{value:.*e}", digits - 1);
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..digits as i32).contains(&exponent) {
+        let decimals = (digits as i32 - 1 - exponent) as usize;
+        out.push_str(without_zeros(&format!("{value:.decimals$}")));
+    } else {
+        out.push_str(without_zeros(mantissa));
+        let sign = if exponent < 0 { '-' } else { '+' };
+        write!(out, "e{sign}{:02}", exponent.abs()).expect("strings take any text");
+    }
+}
+
+/// A decimal fraction without the zeros at its end.
+fn without_zeros(text: &str) -> &str {
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        text
+    }
 }
 
 #[cfg(test)]
@@ -458,6 +510,28 @@ mod tests {
         assert!(error.message.contains(words), "{}", error.message);
         assert_eq!(decode(&shapes, shape, text).unwrap_err(), error);
         assert!(error.span.start <= error.span.end && error.span.end <= text.len());
+    }
+
+    /// Texts that XLA prints for these numbers.
+    #[test]
+    fn floats_as_xla_prints_them() {
+        let text = |ty, value: f64| {
+            let mut out = String::new();
+            let bits = number::encode_float(ty, value);
+            encode_float(ty, bits, &mut out);
+            out
+        };
+        use ElementType as E;
+        assert_eq!(text(E::F32, -1e9), "-1e+09");
+        assert_eq!(text(E::F32, 1e-5), "1e-05");
+        assert_eq!(text(E::F32, 1.0 / 768.0), "0.00130208337");
+        assert_eq!(text(E::F32, 256.0), "256");
+        assert_eq!(text(E::F32, -0.0), "-0");
+        assert_eq!(text(E::F32, f64::NEG_INFINITY), "-inf");
+        assert_eq!(text(E::Bf16, 0.044_677_734_375), "0.04468");
+        assert_eq!(text(E::F64, 0.1), "0.1");
+        assert_eq!(text(E::F64, 1.0 / 3.0), "0.33333333333333331");
+        assert_eq!(text(E::F16, 65504.0), "65504");
     }
 
     #[test]

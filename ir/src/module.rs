@@ -27,6 +27,8 @@ pub struct InputOutputAlias {
     pub parameter_index: ShapeIndex,
     /// How binding it is.
     pub kind: AliasKind,
+    /// As the text writes it, for messages; empty where there is no text.
+    pub text: Str,
 }
 
 /// One entry of `buffer_donor`: the caller gives these bytes away, no output is paired with them.
@@ -36,6 +38,8 @@ pub struct BufferDonor {
     pub parameter: u32,
     /// Part of that parameter.
     pub parameter_index: ShapeIndex,
+    /// As the text writes it, for messages; empty where there is no text.
+    pub text: Str,
 }
 
 /// Shapes of the entry computation as the caller lays its arrays out.

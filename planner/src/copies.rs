@@ -5,8 +5,10 @@
 //! value, at the end of the body for a carry, at the end of a branch, before an operation that writes
 //! in place, at the root for an output. Constraints are joined one after another, those whose copy
 //! would cost most first; one that would put two values into the same bytes while both are
-//! needed gets its copy. The new copies have live ranges of their own, so this repeats until
+//! needed is settled by another order where that is allowed and possible ([`crate::reorder`]), and gets its
+//! copy otherwise. The new copies have live ranges of their own, so this repeats until
 //! nothing interferes: swapped carries, for one, settle in the second round with one copy more.
+//! What costs no reading, the broadcast of a scalar and `iota`, is computed again rather than copied.
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
@@ -26,7 +28,11 @@ use crate::interference::{Conflict, coalesce};
 use crate::liveness::Liveness;
 use crate::order::ProgramOrder;
 use crate::ports::Ports;
+use crate::reorder::reorder;
 use crate::share::ShareRules;
+
+/// Rounds in which the order may change, so that it comes to rest.
+const MAX_REORDERINGS: u32 = 3;
 
 /// Rounds after which copy insertion gives up. Each round settles every conflict of the previous
 /// one; new ones arise only between copies, and no known module needs more than three rounds.
@@ -34,20 +40,39 @@ const MAX_ROUNDS: u32 = 12;
 
 /// Inserts the copies that `module` needs to be planned, and says why each.
 ///
-/// The module must be verified and scheduled with a flat call graph. Near-linear for each round.
-pub fn insert_copies(module: &mut Module) -> Result<Vec<InsertedCopy>, PlanError> {
+/// `may_reorder` says that the schedule is not the caller's, and may change to save a copy. The
+/// module must be verified and scheduled with a flat call graph. Near-linear for each round.
+pub fn insert_copies(
+    module: &mut Module,
+    may_reorder: bool,
+) -> Result<Vec<InsertedCopy>, PlanError> {
     let mut names = Names::new(module);
     let mut inserted = copy_shared_outputs(module, &mut names)?;
+    let mut reorderings = if may_reorder { MAX_REORDERINGS } else { 0 };
     for _ in 0..MAX_ROUNDS {
-        let wanted = wanted_copies(module)?;
-        if wanted.is_empty() {
+        let found = Interference::new(module)?;
+        if found.conflicts.is_empty() {
             return Ok(inserted);
         }
+        if reorderings > 0 {
+            reorderings -= 1;
+            if reorder(
+                module,
+                &found.order,
+                &found.flow,
+                &found.ports,
+                &found.conflicts,
+            ) {
+                continue;
+            }
+        }
+        let wanted = found.wanted_copies(module);
         inserted.extend(Edits::new(module, &mut names).insert(&wanted));
     }
     Err(PlanError::CopiesDidNotSettle {
         rounds: MAX_ROUNDS,
-        conflict: wanted_copies(module)?
+        conflict: Interference::new(module)?
+            .wanted_copies(module)
             .first()
             .map_or_else(String::new, |w| w.cause.clone()),
     })
@@ -66,31 +91,48 @@ pub(crate) struct Wanted {
     pub(crate) cause: String,
 }
 
-/// The copies that the constraints of `module`, as it is now, call for.
-fn wanted_copies(module: &Module) -> Result<Vec<Wanted>, PlanError> {
-    let order = ProgramOrder::new(module)?;
-    let flow = Dataflow::new(module, &order);
-    let donations = donations(module);
-    let ports = Ports::new(module, &flow, &donations);
-    let live = Liveness::new(module, &order, &flow, &ports);
-    let rules = ShareRules::new(module, &order, &flow, &ports, &live, true);
-    let mut constraints = must_alias(module, &order, &flow, &donations);
-    let depths = nesting(module, &order);
-    // A copy deep inside loops costs most: such constraints are kept first.
-    constraints.sort_by_key(|c| {
-        let instr = flow.positions.instr(c.at);
-        std::cmp::Reverse(depths[module.instrs[instr].computation.index()])
-    });
-    let (_, conflicts) = coalesce(module, &flow, &live, &rules, &constraints);
-    Ok(conflicts
-        .iter()
-        .map(|c| Wanted {
-            site: site(module, c.constraint.why),
-            index: index_at_site(module, &flow, &c.constraint),
-            shape: shape_at_place(module, &flow, c),
-            cause: c.describe(module, &order, &flow),
+/// The constraints of a module, as it is now, that its live ranges do not allow.
+struct Interference {
+    order: ProgramOrder,
+    flow: Dataflow,
+    ports: Ports,
+    conflicts: Vec<Conflict>,
+}
+
+impl Interference {
+    fn new(module: &Module) -> Result<Self, PlanError> {
+        let order = ProgramOrder::new(module)?;
+        let flow = Dataflow::new(module, &order);
+        let donations = donations(module);
+        let ports = Ports::new(module, &flow, &donations);
+        let live = Liveness::new(module, &order, &flow, &ports);
+        let rules = ShareRules::new(module, &order, &flow, &ports, &live, true);
+        let mut constraints = must_alias(module, &order, &flow, &donations);
+        let depths = nesting(module, &order);
+        // A copy deep inside loops costs most: such constraints are kept first.
+        constraints.sort_by_key(|c| {
+            let instr = flow.positions.instr(c.at);
+            std::cmp::Reverse(depths[module.instrs[instr].computation.index()])
+        });
+        let (_, conflicts) = coalesce(module, &flow, &live, &rules, &constraints);
+        Ok(Self {
+            order,
+            flow,
+            ports,
+            conflicts,
         })
-        .collect())
+    }
+
+    /// The copies that settle all of them.
+    fn wanted_copies(&self, module: &Module) -> Vec<Wanted> {
+        let wanted = |c: &Conflict| Wanted {
+            site: site(module, c.constraint.why),
+            index: index_at_site(module, &self.flow, &c.constraint),
+            shape: shape_at_place(module, &self.flow, c),
+            cause: c.describe(module, &self.order, &self.flow),
+        };
+        self.conflicts.iter().map(wanted).collect()
+    }
 }
 
 /// How many loops are around each computation, by computation index.

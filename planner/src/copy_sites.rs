@@ -141,12 +141,44 @@ impl<'a> Edits<'a> {
 
     fn copy(&mut self, site: Site, original: InstrId, wanted: &Wanted) -> InstrId {
         let shape = wanted.shape.unwrap_or(self.module.instrs[original].shape);
+        if self.reads_next_to_nothing(original) {
+            return self.computed_again(site, original, shape);
+        }
         let instr = self.push(site, "copy", Opcode::Copy, shape, &[original]);
         self.inserted.push(InsertedCopy {
             instr,
             cause: wanted.cause.clone(),
         });
         instr
+    }
+
+    /// Whether computing an array again is cheaper than copying it.
+    fn reads_next_to_nothing(&self, instr: InstrId) -> bool {
+        let i = &self.module.instrs[instr];
+        let of_scalar = || {
+            let operand = self.module.instrs[i.operands[0]].shape;
+            self.module
+                .shapes
+                .array(operand)
+                .is_some_and(|a| a.rank() == 0)
+        };
+        match i.opcode {
+            Opcode::Iota => true,
+            Opcode::Broadcast => of_scalar(),
+            _ => false,
+        }
+    }
+
+    fn computed_again(&mut self, site: Site, original: InstrId, shape: ShapeId) -> InstrId {
+        let Instr {
+            opcode,
+            operands,
+            attrs,
+            ..
+        } = self.module.instrs[original].clone();
+        let again = self.push(site, opcode.name(), opcode, shape, &operands);
+        self.module.instrs[again].attrs = attrs;
+        again
     }
 
     fn push(
@@ -173,6 +205,17 @@ impl<'a> Edits<'a> {
         id
     }
 
+    /// The control predecessors in `comp`, ascending.
+    fn waited_for(&self, comp: CompId) -> Vec<InstrId> {
+        let instrs = self.module.computations[comp].instrs.iter();
+        let predecessors =
+            instrs.flat_map(|&i| self.module.instrs[i].control_predecessors().iter().copied());
+        let mut found: Vec<InstrId> = predecessors.collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
     /// Puts the new instructions into the orders of their computations, and drops tuples that nobody
     /// takes any more.
     fn place(&mut self) {
@@ -189,9 +232,13 @@ impl<'a> Edits<'a> {
         let replaced = std::mem::take(&mut self.replaced);
         for comp in touched {
             let root = self.module.computations[comp].root;
+            let waited_for = self.waited_for(comp);
             let is_dropped = |module: &Module, i: InstrId| {
                 let instr = &module.instrs[i];
-                instr.opcode == Opcode::Tuple && i != root && users.of(i).is_empty()
+                instr.opcode == Opcode::Tuple
+                    && i != root
+                    && users.of(i).is_empty()
+                    && waited_for.binary_search(&i).is_err()
             };
 
             let old = std::mem::take(&mut self.module.computations[comp].instrs);

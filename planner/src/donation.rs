@@ -18,6 +18,49 @@ pub struct Donation {
     pub index: ShapeIndex,
     /// What becomes of it.
     pub outcome: Outcome,
+    /// Why no output is paired with it, where none is.
+    pub unpaired: Option<Unpaired>,
+}
+
+impl Donation {
+    /// Whether an output takes its bytes.
+    pub fn is_used(&self) -> bool {
+        matches!(self.outcome, Outcome::Output { .. })
+    }
+}
+
+/// Why no output is paired with a donated argument. XLA pairs donors with outputs of equal padded size in the same memory
+/// space (`OptimizeInputOutputBufferAlias`); what is left over has one of these reasons.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unpaired {
+    /// Its size is known at run time only.
+    Dynamic,
+    /// The program returns nothing in its memory space.
+    Space(u32),
+    /// No output in its memory space has its size.
+    Size(Bytes),
+    /// Every output of its size has the bytes of another argument.
+    Taken(Bytes),
+    /// This output would fit, but the module does not name it in `input_output_alias`.
+    NotNamed(ShapeIndex),
+}
+
+impl fmt::Display for Unpaired {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unpaired::Dynamic => f.write_str("its size is known at run time only"),
+            Unpaired::Space(space) => write!(f, "no output lies in memory space {space}"),
+            Unpaired::Size(size) => write!(f, "no output occupies {size} with padding, as it does"),
+            Unpaired::Taken(size) => {
+                write!(f, "every output of {size} has another argument's bytes")
+            }
+            Unpaired::NotNamed(output) => write!(
+                f,
+                "output {} would fit, but input_output_alias does not name it",
+                DisplayIndex(output)
+            ),
+        }
+    }
 }
 
 /// What becomes of a donated argument.
@@ -90,7 +133,11 @@ impl fmt::Display for Donation {
                 write!(f, "holds output {}", DisplayIndex(output))
             }
             Outcome::Scratch => {
-                f.write_str("no output is paired with it; its bytes are free after its last read")
+                f.write_str("no output is paired with it")?;
+                if let Some(reason) = &self.unpaired {
+                    write!(f, " ({reason})")?;
+                }
+                f.write_str("; its bytes are free after its last read")
             }
             Outcome::Refused { output, reason, .. } => write!(
                 f,
@@ -101,7 +148,7 @@ impl fmt::Display for Donation {
     }
 }
 
-/// Every donation of `module`, in the order of its header. O(entries · tuple depth).
+/// Every donation of `module`, in the order of its header. O(entries · tuple depth + donors · outputs).
 pub fn donations(module: &Module) -> Vec<Donation> {
     let aliases = (0..).zip(&module.input_output_alias).map(|(alias, a)| {
         let argument = parameter_shape(module, a.parameter, &a.parameter_index);
@@ -121,12 +168,14 @@ pub fn donations(module: &Module) -> Vec<Donation> {
                     reason,
                 },
             },
+            unpaired: None,
         }
     });
     let donors = module.buffer_donors.iter().map(|d| Donation {
         parameter: d.parameter,
         index: d.parameter_index.clone(),
         outcome: Outcome::Scratch,
+        unpaired: unpaired(module, d.parameter, &d.parameter_index),
     });
     aliases.chain(donors).collect()
 }
@@ -159,4 +208,45 @@ fn refusal(module: &Module, argument: Option<ShapeId>, output: Option<ShapeId>) 
     } else {
         None
     }
+}
+
+/// Why no output takes the bytes of a donor.
+fn unpaired(module: &Module, number: u32, index: &[u32]) -> Option<Unpaired> {
+    let argument = parameter_shape(module, number, index)?;
+    let size = |s| shape_bytes(&module.shapes, s).unwrap_or(Bytes::ZERO);
+    if is_dynamic(module, argument) {
+        return Some(Unpaired::Dynamic);
+    }
+    let space = space_of(&module.shapes, argument);
+    let result = module.instrs[module.entry().root].shape;
+    let outputs: Vec<(ShapeIndex, ShapeId)> = (0..module.shapes.node_count(result))
+        .map(|node| module.shapes.index_of_node(result, node))
+        .filter_map(|i| Some((i.clone(), module.shapes.subshape(result, &i)?)))
+        .filter(|&(_, s)| module.shapes.array(s).is_some() && space_of(&module.shapes, s) == space)
+        .collect();
+    if outputs.is_empty() {
+        return Some(Unpaired::Space(space));
+    }
+    let mut of_size = outputs
+        .into_iter()
+        .filter(|&(_, s)| size(s) == size(argument) && !is_dynamic(module, s))
+        .peekable();
+    if of_size.peek().is_none() {
+        return Some(Unpaired::Size(size(argument)));
+    }
+    let is_taken = |i: &ShapeIndex| {
+        module
+            .input_output_alias
+            .iter()
+            .any(|a| a.output_index == *i)
+    };
+    let free = of_size.find(|(i, _)| !is_taken(i));
+    Some(free.map_or(Unpaired::Taken(size(argument)), |(i, _)| {
+        Unpaired::NotNamed(i)
+    }))
+}
+
+fn is_dynamic(module: &Module, shape: ShapeId) -> bool {
+    let array = module.shapes.array(shape);
+    array.is_some_and(|a| a.dynamic != 0)
 }

@@ -38,7 +38,7 @@ pub enum PlanError {
         error: UnitError,
     },
     /// A layout names a memory space that the target does not have.
-    #[error("%{value} lies in memory space {space}, which target {target} does not have")]
+    #[error("{value} lies in memory space {space}, which target {target} does not have")]
     UnknownSpace {
         /// Position as printed.
         value: String,

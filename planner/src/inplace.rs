@@ -170,6 +170,8 @@ fn source(module: &Module, mut instr: InstrId, mut index: ShapeIndex) -> (InstrI
 }
 
 /// All in-place pairs of `instr`: (part of the result, operand).
+///
+/// A fusion that returns what it writes in place twice keeps the bytes for the first of the two.
 pub fn in_place_pairs(
     module: &Module,
     instr: InstrId,
@@ -178,15 +180,20 @@ pub fn in_place_pairs(
         return SmallVec::new();
     }
     let shape = module.instrs[instr].shape;
-    (0..module.shapes.node_count(shape))
-        .filter_map(|node| {
-            let index = module.shapes.index_of_node(shape, node);
-            let array = module.shapes.subshape(shape, &index)?;
-            module.shapes.array(array)?;
-            let over = in_place_operand(module, instr, &index)?;
-            Some((index, over))
-        })
-        .collect()
+    let mut pairs: SmallVec<[(ShapeIndex, InPlaceOperand); 2]> = SmallVec::new();
+    for node in 0..module.shapes.node_count(shape) {
+        let index = module.shapes.index_of_node(shape, node);
+        let array = module.shapes.subshape(shape, &index);
+        if array.is_none_or(|a| module.shapes.array(a).is_none()) {
+            continue;
+        }
+        if let Some(over) = in_place_operand(module, instr, &index)
+            && (declared(module, instr, &index).is_some() || pairs.iter().all(|p| p.1 != over))
+        {
+            pairs.push((index, over));
+        }
+    }
+    pairs
 }
 
 fn may_be_in_place(opcode: Opcode) -> bool {

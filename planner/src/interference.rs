@@ -14,7 +14,7 @@ use slabplan_ir::entity::{EntityId, PrimaryMap, SecondaryMap};
 use crate::alias::MustAlias;
 use crate::buffers::space_of;
 use crate::dataflow::{Dataflow, ValueId};
-use crate::liveness::Liveness;
+use crate::liveness::{Liveness, Tail};
 use crate::order::ProgramOrder;
 use crate::share::ShareRules;
 
@@ -95,7 +95,7 @@ pub fn coalesce(
 ) -> (Classes, Vec<Conflict>) {
     let mut joiner = Joiner {
         sets: UnionFind::new(flow.values.len()),
-        spans: vec![None; flow.values.len()],
+        open: (0..flow.values.len()).map(|_| None).collect(),
         live,
         rules,
     };
@@ -125,10 +125,19 @@ pub fn coalesce(
 /// Live intervals of a class by their start: (end, value).
 type Spans = BTreeMap<u32, (u32, ValueId)>;
 
+/// When the values of a class are live.
+#[derive(Default)]
+struct Times {
+    /// Apart from tails.
+    spans: Spans,
+    /// What asynchronous operations add, with a value that each is added to.
+    tails: Vec<(Tail, ValueId)>,
+}
+
 struct Joiner<'a> {
     sets: UnionFind<usize>,
     /// Kept at the representative of classes that have been looked at.
-    spans: Vec<Option<Spans>>,
+    open: Vec<Option<Box<Times>>>,
     live: &'a Liveness,
     rules: &'a ShareRules<'a>,
 }
@@ -140,38 +149,67 @@ impl Joiner<'_> {
             return Ok(());
         }
         let (mut large, mut small) = (self.take(a), self.take(b));
-        if large.len() < small.len() {
+        if large.spans.len() < small.spans.len() {
             std::mem::swap(&mut large, &mut small);
         }
-        let clash = small
-            .iter()
-            .find_map(|(&start, &(end, value))| self.clash(&large, start, end, value));
+        let mut spans = small.spans.iter();
+        let clash = spans
+            .find_map(|(&start, &(end, value))| self.clash(&large.spans, start, end, value))
+            .or_else(|| self.tail_clash(&large, &small))
+            .or_else(|| self.tail_clash(&small, &large));
         if let Some(clash) = clash {
             // Which of the two a map belongs to follows from any value in it.
-            for spans in [large, small] {
-                if let Some(&(_, value)) = spans.values().next() {
+            for times in [large, small] {
+                if let Some(&(_, value)) = times.spans.values().next() {
                     let root = self.sets.find(value.index());
-                    self.spans[root] = Some(spans);
+                    self.open[root] = Some(times);
                 }
             }
             let (first, second, at) = clash;
             return Err((first, second, Clash::BothLive(at)));
         }
-        large.extend(small);
+        large.spans.extend(small.spans);
+        for (tail, value) in small.tails {
+            if large.tails.iter().all(|(t, _)| *t != tail) {
+                large.tails.push((tail, value));
+            }
+        }
         self.sets.union(a, b);
         let root = self.sets.find(a);
-        self.spans[root] = Some(large);
+        self.open[root] = Some(large);
         Ok(())
     }
 
-    fn take(&mut self, root: usize) -> Spans {
-        self.spans[root].take().unwrap_or_else(|| {
+    fn take(&mut self, root: usize) -> Box<Times> {
+        self.open[root].take().unwrap_or_else(|| {
             let value = ValueId::from_index(root);
-            self.live
-                .of(value)
-                .iter()
-                .map(|r| (r.start, (r.end, value)))
-                .collect()
+            let intervals = self.live.in_sequence(value).iter();
+            let tails = self.live.tails(value).iter();
+            Box::new(Times {
+                spans: intervals.map(|r| (r.start, (r.end, value))).collect(),
+                tails: tails.map(|&t| (t, value)).collect(),
+            })
+        })
+    }
+
+    /// The first value of `others` that is needed while an asynchronous operation may still write
+    /// bytes of `held`. Values inside the same operation follow one another and are no matter.
+    fn tail_clash(&self, held: &Times, others: &Times) -> Option<(ValueId, ValueId, u32)> {
+        held.tails.iter().find_map(|&(tail, holder)| {
+            let (start, end) = (tail.interval.start, tail.interval.end);
+            let before = others.spans.range(..=start).next_back();
+            let after = others.spans.range(start + 1..end.max(start + 1));
+            let span = before.into_iter().chain(after).find(|&(_, &(e, value))| {
+                let tails = self.live.tails(value);
+                e > start && tails.iter().all(|t| t.operation != tail.operation)
+            });
+            let tails = others.tails.iter().map(|(t, _)| t.operation);
+            let same = tails.clone().any(|o| o == tail.operation);
+            let mut tails = others.tails.iter();
+            let other =
+                tails.find(|(t, _)| !same && t.interval.start < end && start < t.interval.end);
+            span.map(|(&s, &(_, value))| (holder, value, s.max(start)))
+                .or(other.map(|&(t, value)| (holder, value, t.interval.start.max(start))))
         })
     }
 

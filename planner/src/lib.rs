@@ -30,6 +30,7 @@ pub mod explain;
 pub mod inplace;
 pub mod interference;
 pub mod liveness;
+mod load;
 pub mod lodging;
 pub mod options;
 pub mod order;
@@ -37,6 +38,7 @@ pub mod pack;
 mod plan;
 pub mod ports;
 pub mod problem;
+mod reorder;
 pub mod schedule;
 pub mod share;
 

@@ -8,7 +8,8 @@
 //! * A loop's carry is live from the start of the condition to its last read in the body, and again
 //!   from the while on; between that read and the definition of the next one its bytes are free.
 //! * Branches of a conditional exclude each other: what only branch 1 reads is dead in branch 0.
-//! * Operands and results of an asynchronous operation are live until its done.
+//! * Operands and results of an asynchronous operation are live until its done. So are the bytes of
+//!   all values inside it, though these follow one another as in any computation.
 //!
 //! Forwarding instructions (tuple, get-tuple-element, bitcast, ...) read no bytes and are no uses.
 
@@ -25,13 +26,39 @@ use crate::inplace::in_place_pairs;
 use crate::order::ProgramOrder;
 use crate::ports::Ports;
 
+/// The tails of one value.
+type Tails = SmallVec<[Tail; 1]>;
+
 /// Half-open intervals of program order, ascending and disjoint.
 pub type Ranges = SmallVec<[LiveInterval; 2]>;
+
+/// What an asynchronous operation adds to the live ranges of the values inside it: the time from its
+/// end in program order to its done, since it may run at any moment before that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tail {
+    /// The computation of the operation.
+    pub operation: CompId,
+    /// From the end of the computation to one past the done.
+    pub interval: LiveInterval,
+}
+
+/// A value defined inside an asynchronous operation.
+#[derive(Clone, Debug)]
+struct Inside {
+    value: ValueId,
+    comp: CompId,
+    /// Its live range without the tails.
+    in_sequence: Ranges,
+}
 
 /// Live ranges of all values of a module.
 #[derive(Clone, Debug)]
 pub struct Liveness {
     of: SecondaryMap<ValueId, Ranges>,
+    /// Values inside asynchronous operations, ascending.
+    inside: Vec<Inside>,
+    /// The tails of the operations around each computation, innermost first.
+    tails: SecondaryMap<CompId, Tails>,
     /// Values that a computation returns, sorted.
     live_out: Vec<(CompId, ValueId)>,
 }
@@ -54,7 +81,9 @@ impl Liveness {
         live_out.dedup();
 
         let mut of = SecondaryMap::filled(flow.values.len(), Ranges::new());
-        let branch_starts = later_branches(module, order);
+        let mut inside = Vec::new();
+        let mut apart = later_branches(module, order);
+        apart.extend(in_flight.tail_starts());
         let climb = Climb {
             module,
             order,
@@ -70,18 +99,49 @@ impl Liveness {
             if ports.is_pinned(value) {
                 ranges.push(interval(0, order.len()));
             }
-            let instr = flow.instr_of(value);
-            if let Some(end) = in_flight.until(module, instr) {
-                ranges.push(interval(order.at(instr), end));
+            join_apart(ranges, &apart);
+            let comp = module.instrs[flow.instr_of(value)].computation;
+            let tails = &in_flight.tails[comp];
+            if !tails.is_empty() {
+                inside.push(Inside {
+                    value,
+                    comp,
+                    in_sequence: ranges.clone(),
+                });
+                ranges.extend(tails.iter().map(|t| t.interval));
+                join_apart(ranges, &apart);
             }
-            join_apart(ranges, &branch_starts);
         }
-        Self { of, live_out }
+        Self {
+            of,
+            inside,
+            tails: in_flight.tails,
+            live_out,
+        }
     }
 
     /// The live range of `value`.
     pub fn of(&self, value: ValueId) -> &[LiveInterval] {
         &self.of[value]
+    }
+
+    /// The live range of `value` as other values inside the same asynchronous operation see it:
+    /// without the time from the operation's end to its done. Of all others the live range.
+    pub fn in_sequence(&self, value: ValueId) -> &[LiveInterval] {
+        match self.inside(value) {
+            Some(inside) => &inside.in_sequence,
+            None => &self.of[value],
+        }
+    }
+
+    /// What the asynchronous operations around `value` add to its live range.
+    pub fn tails(&self, value: ValueId) -> &[Tail] {
+        self.inside(value).map_or(&[], |i| &self.tails[i.comp])
+    }
+
+    fn inside(&self, value: ValueId) -> Option<&Inside> {
+        let at = self.inside.binary_search_by_key(&value, |i| i.value);
+        at.ok().map(|k| &self.inside[k])
     }
 
     /// Whether `comp` returns `value` (it is then needed past the end of the computation).
@@ -101,9 +161,10 @@ pub(crate) fn normalise(ranges: &mut Ranges) {
 }
 
 /// As [`normalise`], but an interval that ends with one branch and one that starts with the next stay
-/// apart: the branches exclude each other, so the value may be dead at the end of the first.
-fn join_apart(ranges: &mut Ranges, branch_starts: &FixedBitSet) {
-    join(ranges, |start| !branch_starts.contains(start as usize));
+/// apart: the branches exclude each other, so the value may be dead at the end of the first. Likewise
+/// where an asynchronous operation ends.
+fn join_apart(ranges: &mut Ranges, apart: &FixedBitSet) {
+    join(ranges, |start| !apart.contains(start as usize));
 }
 
 /// Joins intervals that overlap, and those that touch where `joins` says so of the border.
@@ -125,7 +186,7 @@ fn join(ranges: &mut Ranges, joins: impl Fn(u32) -> bool) {
 
 /// The numbers at which branches other than the first of a conditional begin.
 fn later_branches(module: &Module, order: &ProgramOrder) -> FixedBitSet {
-    let mut starts = FixedBitSet::with_capacity(order.len() as usize);
+    let mut starts = FixedBitSet::with_capacity(order.len() as usize + 1);
     for &instr in order.sequence() {
         for &branch in module.instrs[instr].branches().iter().skip(1) {
             starts.insert(order.span(branch).start as usize);
@@ -262,11 +323,11 @@ struct Climb<'a> {
 impl Climb<'_> {
     /// The value is live at its definition even if nobody uses it.
     fn add_definition(&self, value: ValueId, out: &mut Ranges) {
-        let start = match self.flow.values[value].kind {
-            ValueKind::LoopCarry(w) => self.order.entry_of(self.module, w),
-            _ => self.start(value),
-        };
-        out.push(interval(start, start + 1));
+        match self.flow.values[value].kind {
+            // A carry that nobody reads is handed to the condition and the body all the same.
+            ValueKind::LoopCarry(w) => self.add_condition(w, out),
+            _ => out.push(interval(self.start(value), self.start(value) + 1)),
+        }
     }
 
     /// Where a value other than a loop's carry begins. An argument's bytes are taken from the start
@@ -321,12 +382,11 @@ impl Climb<'_> {
         }
     }
 
-    /// Whether `comp` is `home`, or calls it (through calls and asynchronous operations, which return
-    /// the value itself).
+    /// Whether `comp` is `home`, or calls it by instructions that return the value itself.
     fn is_visible_from(&self, mut home: CompId, comp: CompId) -> bool {
         while home != comp {
             match self.order.caller(home).map(|c| &self.module.instrs[c]) {
-                Some(i) if matches!(i.opcode, Opcode::Call | Opcode::AsyncStart) => {
+                Some(i) if returns_values_themselves(i.opcode) => {
                     home = i.computation;
                 }
                 _ => return false,
@@ -343,12 +403,21 @@ impl Climb<'_> {
     }
 }
 
+/// Whether what a called computation returns is the caller's result as it is: of a conditional with
+/// one branch it is.
+fn returns_values_themselves(caller: Opcode) -> bool {
+    matches!(
+        caller,
+        Opcode::Call | Opcode::AsyncStart | Opcode::Conditional
+    )
+}
+
 /// Asynchronous operations: what is defined inside their computation is live until the done.
 struct InFlight {
     /// The operation that an async-start, -update or -done belongs to.
     start_of: SecondaryMap<InstrId, Option<InstrId>>,
-    /// One past the number of the done, of every computation inside an asynchronous operation.
-    until: SecondaryMap<CompId, Option<u32>>,
+    /// What every computation inside asynchronous operations owes to them, innermost first.
+    tails: SecondaryMap<CompId, Tails>,
     /// Values from outside that an operation writes over, by its computation, sorted.
     overwritten: Vec<(CompId, ValueId)>,
 }
@@ -358,7 +427,7 @@ impl InFlight {
         let (start_of, done) = starts_and_dones(module, order);
         let mut this = Self {
             start_of,
-            until: SecondaryMap::filled(module.computations.len(), None),
+            tails: SecondaryMap::filled(module.computations.len(), Tails::new()),
             overwritten: Vec::new(),
         };
         // Callers before callees, so that what an asynchronous computation calls is in flight with it.
@@ -366,13 +435,17 @@ impl InFlight {
             let Some(caller) = order.caller(comp) else {
                 continue;
             };
+            let mut tails = this.tails[module.instrs[caller].computation].clone();
             if module.instrs[caller].opcode == Opcode::AsyncStart {
-                this.until[comp] =
-                    Some(done[caller].map_or(order.len(), |d: InstrId| order.at(d) + 1));
+                let end = done[caller].map_or(order.len(), |d: InstrId| order.at(d) + 1);
+                let tail = Tail {
+                    operation: comp,
+                    interval: interval(order.span(comp).end, end),
+                };
+                tails.insert(0, tail);
                 this.note_overwritten(module, flow, comp);
-            } else {
-                this.until[comp] = this.until[module.instrs[caller].computation];
             }
+            this.tails[comp] = tails;
         }
         this.overwritten.sort_unstable();
         this
@@ -400,8 +473,10 @@ impl InFlight {
             .is_some_and(|c| self.overwritten.binary_search(&(c, value)).is_ok())
     }
 
-    fn until(&self, module: &Module, instr: InstrId) -> Option<u32> {
-        self.until[module.instrs[instr].computation]
+    /// Where the tails begin.
+    fn tail_starts(&self) -> impl Iterator<Item = usize> {
+        let tails = self.tails.iter().flat_map(|(_, t)| t);
+        tails.map(|t| t.interval.start as usize)
     }
 }
 

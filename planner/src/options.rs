@@ -1,7 +1,8 @@
 //! The packer's freedom and its bonds: pairs of buffers that may share bytes, and pieces that lie side by side.
 
+use slabplan_ir::Module;
 use slabplan_ir::padding::shape_bytes;
-use slabplan_ir::{Module, Opcode};
+use slabplan_ir::pieces::{is_concat_bitcast, piece_order};
 
 use crate::buffers::Buffers;
 use crate::dataflow::{Dataflow, ValueId};
@@ -89,7 +90,8 @@ pub struct Piece {
     pub at: u32,
 }
 
-/// The pieces of every `ConcatBitcast`: its result is its operands side by side, in operand order.
+/// The pieces of every `ConcatBitcast`: its result is its operands side by side, in the order of the
+/// slices that they are.
 ///
 /// Fails where one value is a piece in two places.
 pub fn pieces(
@@ -108,7 +110,8 @@ pub fn pieces(
             continue;
         };
         let mut distance = 0u64;
-        for &operand in &module.instrs[instr].operands {
+        for number in piece_order(module, instr) {
+            let operand = module.instrs[instr].operands[number];
             let Some(piece) = flow.at(flow.positions.root(operand)) else {
                 continue;
             };
@@ -123,10 +126,4 @@ pub fn pieces(
         }
     }
     Ok(found)
-}
-
-/// Whether `instr` only says that its operands lie side by side.
-pub fn is_concat_bitcast(module: &Module, instr: slabplan_ir::InstrId) -> bool {
-    module.instrs[instr].opcode == Opcode::CustomCall
-        && module.custom_call_target(instr) == Some("ConcatBitcast")
 }

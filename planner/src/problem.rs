@@ -10,7 +10,7 @@ use crate::buffers::Buffers;
 use crate::config::PlanConfig;
 use crate::error::PlanError;
 use crate::interference::ClassId;
-use crate::lodging::lodge;
+use crate::lodging::{Question, lodge};
 use crate::options::Piece;
 use crate::pack::{self, Control, Interval, Problem, Tie};
 
@@ -67,15 +67,27 @@ pub fn place(
             for &(class, offset) in &own_offsets {
                 offset_of[class] = Some(offset);
             }
-            for (guest, host) in lodge(buffers, &own, &temps, bonds.pieces) {
-                offset_of[guest] = offset_of[host];
+            let answer = lodge(&Question {
+                buffers,
+                own: &own,
+                temps: &temps,
+                may_share: bonds.may_share,
+                pieces: bonds.pieces,
+                alignment: space.alignment.get(),
+            });
+            for it in &answer.lodged {
+                offset_of[it.guest] = offset_of[it.host].map(|o| o + it.offset);
             }
             let in_heap: Vec<ClassId> = temps
                 .iter()
                 .copied()
                 .filter(|&c| offset_of[c].is_none())
                 .collect();
-            let packed = pack_classes(buffers, bonds, &in_heap, space, config)?;
+            let mut packed = pack_classes(buffers, bonds, &in_heap, space, config)?;
+            if !answer.lodged.is_empty() {
+                let sizes = temps.iter().map(|&c| buffers[c].size.get());
+                packed.limit_bound(without_tail(answer.heap_bound, sizes, space));
+            }
             let mut layout = packed.layout(&in_heap, end);
             let placed = offset_of.iter().filter_map(|(c, &o)| Some((c, o?)));
             layout.offsets.extend(placed);
@@ -115,6 +127,14 @@ struct Packed {
 }
 
 impl Packed {
+    /// Takes into account that the heap need not hold just these buffers: whatever it holds, it needs `bound` bytes.
+    fn limit_bound(&mut self, bound: u64) {
+        if bound < self.lower_bound {
+            self.optimal = self.height <= bound;
+            self.lower_bound = bound;
+        }
+    }
+
     fn layout(&self, classes: &[ClassId], base: u64) -> SpaceLayout {
         let offsets = classes.iter().copied().zip(&self.offsets);
         SpaceLayout {
@@ -150,16 +170,23 @@ fn pack_classes(
         .map(|(size, offset)| size + offset)
         .max()
         .unwrap_or(0);
-    // Whatever ends highest fills part of its last step of the alignment.
-    let step = space.alignment.get();
-    let least_tail = sizes.filter(|&s| s > 0).map(|s| (s - 1) % step + 1).min();
-    let lower_bound = packing.lower_bound.saturating_sub(step) + least_tail.unwrap_or(0);
+    let lower_bound = without_tail(packing.lower_bound, sizes, space);
     Ok(Packed {
         offsets: packing.offsets,
         height,
         lower_bound: lower_bound.min(height),
         optimal: packing.optimal,
     })
+}
+
+/// A bound in bytes from one in steps of the alignment: whatever ends highest fills part of its last step only.
+fn without_tail(bound: u64, sizes: impl Iterator<Item = u64>, space: &MemorySpace) -> u64 {
+    let step = space.alignment.get();
+    let least_tail = sizes.filter(|&s| s > 0).map(|s| (s - 1) % step + 1).min();
+    match bound.checked_sub(step) {
+        Some(below) => below + least_tail.unwrap_or(0),
+        None => 0,
+    }
 }
 
 /// The packing problem of `classes`, buffer `i` being class `i` of the slice.

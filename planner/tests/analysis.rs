@@ -4,7 +4,7 @@ use slabplan_ir::plan::{Accounting, LiveInterval};
 use slabplan_ir::target::MemorySpace;
 use slabplan_ir::{Alignment, Bytes, Module, Target, text};
 use slabplan_planner::dataflow::ValueId;
-use slabplan_planner::donation::Outcome;
+use slabplan_planner::donation::{Outcome, Unpaired};
 use slabplan_planner::{Analysis, PlanConfig, PlanError, analyse, plan};
 
 fn target() -> Target {
@@ -231,7 +231,8 @@ ENTRY main {
     assert_eq!(p.value("wp"), p.value("s"));
     assert_eq!(p.value("done"), p.value("wr"));
     assert_eq!(p.live("s"), [(1, 8)]);
-    assert_eq!(p.live("inner"), [(3, 8)]);
+    // Kept apart at 5, where the operation ends: inside, values follow one another; afterwards all are in flight.
+    assert_eq!(p.live("inner"), [(3, 5), (5, 8)]);
     assert_eq!(p.live("wr"), [(4, 9)]);
     assert!(
         !p.may_share("s", "inner"),
@@ -416,4 +417,59 @@ ENTRY main {
     assert_eq!(temp(Accounting::Xla), (0, 32));
     // Two at a time, whoever they are.
     assert_eq!(temp(Accounting::Slab), (0, 32));
+}
+
+/// Beyond XLA, several temporaries lie side by side in one idle argument.
+#[test]
+fn temporaries_lodge_side_by_side() {
+    let source = "
+HloModule m, is_scheduled=true, buffer_donor={ (0, {}) }
+ENTRY main {
+  x = f32[8] parameter(0)                          // 0
+  s = f32[4] slice(x), slice={[0:4]}               // 1
+  a = f32[4] reverse(s), dimensions={0}            // 2
+  b = f32[4] reverse(s), dimensions={0}            // 3
+  ROOT out = f32[12] concatenate(a, b, s), dimensions={0} // 4
+}
+";
+    let config = PlanConfig {
+        accounting: Accounting::Xla,
+        ..PlanConfig::default()
+    };
+    let planned = plan(&parse(source), &target(), &config).unwrap();
+    let space = planned.plan.space(0).unwrap();
+    // x [0, 2), s [1, 5), a [2, 5), b [3, 5), out [4, 5) and so idle until 4. s meets x, and out at its end;
+    // a and b fill x, one behind the other.
+    assert_eq!(space.stats.temp.get(), 16);
+    assert_eq!(space.slab.get(), 32 + 48 + 16);
+    assert!(space.optimal);
+}
+
+/// Of donors without an output, the plan says why: none of its size, or all of them taken.
+#[test]
+fn donors_without_output_have_reasons() {
+    let source = "
+HloModule m, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }, buffer_donor={ (1, {}), (2, {}), (3, {}) }
+ENTRY main {
+  x = f32[4] parameter(0)
+  y = f32[4] parameter(1)
+  z = f32[8] parameter(2)
+  w = s32[6] parameter(3)
+  a = f32[4] add(x, y)
+  b = f32[8] negate(z)
+  ROOT out = (f32[4], f32[8]) tuple(a, b)
+}
+";
+    let found = slabplan_planner::donation::donations(&parse(source));
+    let reasons: Vec<_> = found.into_iter().map(|d| d.unpaired).collect();
+    let bytes = |n| Bytes::new(n).unwrap();
+    assert_eq!(
+        reasons,
+        [
+            None,
+            Some(Unpaired::Taken(bytes(16))),
+            Some(Unpaired::NotNamed([1].as_slice().into())),
+            Some(Unpaired::Size(bytes(24))),
+        ]
+    );
 }

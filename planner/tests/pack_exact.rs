@@ -12,6 +12,7 @@ fn best(problem: &Problem) -> Packing {
         problem,
         &PackConfig {
             effort: Effort::Max,
+            ..PackConfig::default()
         },
         &mut |_| {
             calls += 1;
@@ -32,9 +33,10 @@ fn brute_force(buffers: &[Buffer]) -> u64 {
         buffers: &[Buffer],
         placed: &mut Vec<(usize, u64)>,
         height: u64,
+        load: u64,
         lowest: &mut u64,
     ) {
-        if height >= *lowest {
+        if height >= *lowest || *lowest == load {
             return;
         }
         if placed.len() == buffers.len() {
@@ -50,12 +52,35 @@ fn brute_force(buffers: &[Buffer]) -> u64 {
             let top = below.map(|it| it.1 + buffers[it.0].size).max().unwrap_or(0);
             let offset = top.next_multiple_of(buffer.alignment);
             placed.push((index, offset));
-            drop_rest(buffers, placed, height.max(offset + buffer.size), lowest);
+            drop_rest(
+                buffers,
+                placed,
+                height.max(offset + buffer.size),
+                load,
+                lowest,
+            );
             placed.pop();
         }
     }
+    // No packing is lower than what is live at one start.
+    let starts = buffers
+        .iter()
+        .flat_map(|it| it.live.iter().map(|span| span.start));
+    let is_live = |it: &&Buffer, time| {
+        it.live
+            .iter()
+            .any(|span| span.start <= time && time < span.end)
+    };
+    let load = |time| -> u64 {
+        buffers
+            .iter()
+            .filter(|it| is_live(it, time))
+            .map(|it| it.size)
+            .sum()
+    };
+    let most = starts.map(load).max().unwrap_or(0);
     let mut lowest = u64::MAX;
-    drop_rest(buffers, &mut Vec::new(), 0, &mut lowest);
+    drop_rest(buffers, &mut Vec::new(), 0, most, &mut lowest);
     lowest
 }
 
@@ -105,13 +130,38 @@ fn all_small_shapes() {
 }
 
 #[test]
+fn all_shapes_of_seven_buffers_on_a_small_grid() {
+    // Every choice of seven buffers among the spans of three points that are not everywhere, in sizes 1 and 2.
+    let spans = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)];
+    let kinds: Vec<(u64, u64, u64)> = spans
+        .iter()
+        .flat_map(|&(a, b)| [(a, b, 1), (a, b, 2)])
+        .collect();
+    let mut chosen = [0usize; 7];
+    loop {
+        let buffers = (0..).zip(chosen).map(|(id, kind)| {
+            let (start, end, size) = kinds[kind];
+            Buffer::new(id, start, end, size)
+        });
+        check(buffers.collect());
+        // The next ascending choice.
+        let Some(at) = chosen.iter().rposition(|&kind| kind + 1 < kinds.len()) else {
+            break;
+        };
+        let next = chosen[at] + 1;
+        chosen[at..].fill(next);
+    }
+}
+
+#[test]
 fn random_shapes() {
     fn any(u: &mut Unstructured<'_>) -> Result<Vec<Buffer>> {
         let horizon = u.int_in_range(2..=9u64)?;
         let largest = u.int_in_range(1..=12u64)?;
         let has_alignments = u.ratio(1, 2)?;
         let has_holes = u.ratio(1, 3)?;
-        (0..u.int_in_range(1..=7u64)?)
+        let most = if u.ratio(1, 8)? { 10 } else { 7 };
+        (0..u.int_in_range(1..=most)?)
             .map(|id| {
                 let start = u.int_in_range(0..=horizon - 1)?;
                 let end = u.int_in_range(start + 1..=horizon)?;

@@ -59,6 +59,7 @@ fn many_buffers_alive_at_once_stack_up() {
         &problem,
         &PackConfig {
             effort: Effort::Fast,
+            ..PackConfig::default()
         },
         &mut |_| Control::Continue,
     )
@@ -195,8 +196,15 @@ fn a_stop_at_once_leaves_a_valid_packing() {
         .map(|id| Buffer::new(id, id / 7, id / 7 + 1 + id % 50, 1 + id % 1000))
         .collect());
     for effort in [Effort::Fast, Effort::Default, Effort::Max] {
-        let packing =
-            pack(&problem, &PackConfig { effort }, &mut |_| Control::Stop).expect("sound");
+        let packing = pack(
+            &problem,
+            &PackConfig {
+                effort,
+                ..PackConfig::default()
+            },
+            &mut |_| Control::Stop,
+        )
+        .expect("sound");
         assert_eq!(
             validate_fast(&problem, &packing.offsets),
             Ok(packing.height)

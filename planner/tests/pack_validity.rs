@@ -52,7 +52,14 @@ fn every_packing_is_valid() {
     arbtest::arbtest(|u| {
         let problem = any_problem(u, 12)?;
         for effort in [Effort::Fast, Effort::Default] {
-            let packing = match pack(&problem, &PackConfig { effort }, &mut |_| Control::Continue) {
+            let packing = match pack(
+                &problem,
+                &PackConfig {
+                    effort,
+                    ..PackConfig::default()
+                },
+                &mut |_| Control::Continue,
+            ) {
                 Ok(packing) => packing,
                 Err(
                     ProblemError::ContradictoryTies { .. }

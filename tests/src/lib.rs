@@ -2,7 +2,13 @@
 
 pub mod cli;
 pub mod directives;
+pub mod generate;
+pub mod hunt;
 pub mod models;
 pub mod paths;
+pub mod promises;
+pub mod repeat;
 pub mod rules;
 pub mod stages;
+pub mod xla;
+pub mod xprof;

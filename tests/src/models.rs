@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use slabplan::config::CompileConfig;
+use slabplan::config::{CompileConfig, ScheduleMode};
 use slabplan::exec::compare::{Tolerance, compare};
 use slabplan::exec::io::read_arrays;
 use slabplan::exec::{AsyncMode, ExecConfig, Executable, HostArray, reference_plan};
@@ -65,10 +65,19 @@ pub enum Mode {
 impl Case {
     /// Plans and proves the program.
     pub fn compile(&self) -> Result<Compiled, String> {
+        self.compile_in(ScheduleMode::Keep)
+    }
+
+    /// Plans and proves the program in its own order or in a better one.
+    pub fn compile_in(&self, schedule: ScheduleMode) -> Result<Compiled, String> {
         let module =
             frontend::load_module(&self.program.to_string_lossy()).map_err(|e| e.to_string())?;
         let target = target::load(self.target).map_err(|e| e.to_string())?;
-        compile(module, &target, &CompileConfig::default()).map_err(|e| e.to_string())
+        let config = CompileConfig {
+            schedule,
+            ..CompileConfig::default()
+        };
+        compile(module, &target, &config).map_err(|e| e.to_string())
     }
 
     /// Runs the program and returns its results.
@@ -107,7 +116,7 @@ impl Case {
     }
 
     /// Plans, proves, runs in every mode; results must be JAX's within the case's tolerances, and
-    /// bit-equal between modes. What `refused.txt` names is planned and proved, and then the executor
+    /// bit-equal between modes and in another order. What `refused.txt` names is planned and proved, and then the executor
     /// must refuse it with the stated words.
     pub fn check(&self) -> Result<(), String> {
         let compiled = self.compile()?;
@@ -128,6 +137,13 @@ impl Case {
         ] {
             if self.run(&compiled, mode)? != outputs {
                 return Err(format!("{mode:?} gives other bits than the poisoned slab"));
+            }
+        }
+        // What came unscheduled was ordered for memory already.
+        if compiled.plan().schedule == "keep" {
+            let reordered = self.compile_in(ScheduleMode::Memory)?;
+            if self.run(&reordered, Mode::Slab)? != outputs {
+                return Err("ordered for memory, the program gives other bits".to_owned());
             }
         }
         Ok(())

@@ -1,13 +1,15 @@
 //! Every module that XLA:TPU and XLA:CPU compiled is read, printed back byte for byte, verified,
-//! planned and proved; the plan of its proto is the plan of its text.
+//! planned and proved; the plan of its proto is the plan of its text. XLA's own plan passes our checker,
+//! and our plan goes through XLA's form and back.
 
 use std::path::Path;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use slabplan::config::CompileConfig;
 use slabplan::{compile, frontend, target};
+use slabplan_ir::Target;
 use slabplan_ir::plan::{Accounting, to_text};
-use slabplan_tests::paths;
+use slabplan_tests::{paths, xla};
 
 fn main() {
     let mut trials = Vec::new();
@@ -40,6 +42,7 @@ fn check(path: &Path, cpu: bool) -> Result<(), String> {
     let folder = path.parent().expect("a file lies in a folder");
     let target_name = if cpu { "cpu".to_owned() } else { chip(folder)? };
     let target = target::load(&target_name).map_err(|e| e.to_string())?;
+    judge(folder, &module, &target)?;
     for accounting in [Accounting::Slab, Accounting::Xla] {
         let config = CompileConfig {
             accounting,
@@ -52,6 +55,7 @@ fn check(path: &Path, cpu: bool) -> Result<(), String> {
                 compiled.plan().copies
             ));
         }
+        xla::round_trip(&compiled, &target).map_err(|e| format!("{accounting:?}: {e}"))?;
         let proto = folder.join("after_optimizations.hlo.pb.gz");
         if accounting == Accounting::Slab && proto.is_file() {
             let other = load(&proto)?;
@@ -60,6 +64,27 @@ fn check(path: &Path, cpu: bool) -> Result<(), String> {
             if text(&other) != text(&compiled) {
                 return Err("the proto's plan differs from the text's".to_owned());
             }
+        }
+    }
+    Ok(())
+}
+
+/// XLA's own plan is right, and says the same as text and as proto.
+fn judge(folder: &Path, module: &slabplan_ir::Module, target: &Target) -> Result<(), String> {
+    let read = |name: &str| xla::load(&folder.join(name).to_string_lossy());
+    let from_text = read("buffer-assignment.txt.gz")?;
+    let (plan, report) =
+        xla::judge(module, &from_text, target).map_err(|e| format!("XLA's plan: {e}"))?;
+    if report.writes == 0 {
+        return Err("nothing of XLA's plan was checked".to_owned());
+    }
+    let proto = folder.join("after_optimizations.hlo.pb.gz");
+    if proto.is_file() {
+        let from_proto = read("after_optimizations.hlo.pb.gz")?;
+        let (other, _) =
+            xla::judge(module, &from_proto, target).map_err(|e| format!("XLA's proto: {e}"))?;
+        if xla::placements(&plan) != xla::placements(&other) {
+            return Err("XLA's assignment differs as text and as proto".to_owned());
         }
     }
     Ok(())

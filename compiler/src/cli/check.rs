@@ -1,23 +1,35 @@
 //! `slabplan check`.
 
-use serde_json::json;
+use std::fmt::Write;
+
+use serde_json::{Value, json};
 use slabplan_ir::Module;
-use slabplan_ir::check::{CheckReport, Violations};
+use slabplan_ir::check::{CheckReport, InPlace, Promised, Violations, check_with};
 use slabplan_ir::plan::{self, PlanHeader};
 
+use super::judge::judged;
 use super::load::{ModuleArg, TargetArgs};
 use super::plan::PlanForm;
 use super::{Answer, CliError};
-use crate::config::{CompileConfig, ScheduleMode};
+use crate::config::CompileConfig;
+use crate::report::value_name;
 use crate::{check, frontend, output, prepare};
+
+/// Promises that the text names; `--json` has all.
+const PROMISES_SHOWN: usize = 10;
 
 /// Arguments of `check`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
     module: ModuleArg,
-    /// The plan: `.json` or `.txt`.
-    plan: String,
+    /// The plan: `.json`, `.txt`, or `.pb` as `plan -o` writes it.
+    #[arg(required_unless_present = "xla_assignment")]
+    plan: Option<String>,
+    /// XLA's own buffer assignment of the module instead of a plan: the dumped text, an HloProto or a
+    /// BufferAssignmentProto, also gzipped.
+    #[arg(long, value_name = "FILE", conflicts_with = "plan")]
+    xla_assignment: Option<String>,
     #[command(flatten)]
     target: TargetArgs,
     /// One JSON object on standard output.
@@ -26,37 +38,52 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
-    let form = PlanForm::of(&args.plan)?;
+    if let Some(assignment) = &args.xla_assignment {
+        return judge(args, assignment, InPlace::Promise);
+    }
+    let path = args.plan.as_deref().unwrap_or_default();
+    let form = PlanForm::of(path)?;
+    if form == PlanForm::Proto {
+        return judge(args, path, InPlace::Prove);
+    }
     let (module, origin) = args.module.load()?;
-    let wrong_plan = |e: plan::PlanReadError| CliError::new(format!("{}: {e}", args.plan));
-    let text = read_plan(&args.plan)?;
-    let header = match form {
-        PlanForm::Json => plan::json_header(&text),
-        PlanForm::Text => plan::text_header(&text),
+    let wrong_plan = |e: plan::PlanReadError| CliError::new(format!("{path}: {e}"));
+    let text = read_plan(path)?;
+    let is_json = form == PlanForm::Json;
+    let header = if is_json {
+        plan::json_header(&text)
+    } else {
+        plan::text_header(&text)
     }
     .map_err(wrong_plan)?;
     let target = args.target.load_or(&header.target)?;
     let module = prepare(module, &target, &config_of(&header))
         .map_err(|e| CliError::from_compile(e, &origin))?;
-    let plan = match form {
-        PlanForm::Json => plan::from_json(&module, &text),
-        PlanForm::Text => plan::from_text(&module, &text),
+    let plan = if is_json {
+        plan::from_json(&module, &text)
+    } else {
+        plan::from_text(&module, &text)
     }
     .map_err(wrong_plan)?;
     answer(args, &module, check(&module, &plan, &target))
 }
 
+/// Judges a plan in XLA's form.
+fn judge(args: &Args, assignment: &str, in_place: InPlace) -> Result<Answer, CliError> {
+    let judged = judged(&args.module, assignment, &args.target)?;
+    let module = &judged.module;
+    let result = check_with(module, &judged.xla.plan, &judged.target, in_place);
+    answer(args, module, result)
+}
+
 /// The passes that made the module the plan is for.
 fn config_of(header: &PlanHeader) -> CompileConfig {
-    CompileConfig {
+    let mut config = CompileConfig {
         accounting: header.accounting,
-        schedule: if header.schedule == "keep" {
-            ScheduleMode::Keep
-        } else {
-            ScheduleMode::Memory
-        },
         ..CompileConfig::default()
-    }
+    };
+    config.set_schedule(&header.schedule);
+    config
 }
 
 fn read_plan(path: &str) -> Result<String, CliError> {
@@ -70,31 +97,80 @@ fn answer(
     module: &Module,
     result: Result<CheckReport, Violations>,
 ) -> Result<Answer, CliError> {
-    let name = module.str(module.name);
-    let (answer, text) = match result {
-        Ok(report) if args.json => (
-            Answer::Yes,
-            json!({ "module": name, "valid": true, "violations": [], "fits": report.fits })
-                .to_string(),
-        ),
-        Ok(report) => (
-            Answer::Yes,
-            format!(
-                "{name}: the plan is right: {} values keep their bytes over {} reads and {} writes",
-                report.values, report.reads, report.writes
-            ),
-        ),
-        Err(violations) => {
-            let list: Vec<String> = violations.list.iter().map(ToString::to_string).collect();
-            let text = if args.json {
-                json!({ "module": name, "valid": false, "violations": list, "count": violations.total })
-                    .to_string()
-            } else {
-                format!("{name}: {violations}")
-            };
-            (Answer::No, text)
-        }
+    let answer = if result.is_ok() {
+        Answer::Yes
+    } else {
+        Answer::No
     };
-    output::write("-", format!("{text}\n").as_bytes())?;
+    let text = if args.json {
+        format!("{}\n", result_json(module, &result))
+    } else {
+        result_text(module, &result)
+    };
+    output::write("-", text.as_bytes())?;
     Ok(answer)
+}
+
+fn result_json(module: &Module, result: &Result<CheckReport, Violations>) -> Value {
+    let name = module.str(module.name);
+    match result {
+        Ok(report) => json!({
+            "module": name,
+            "valid": true,
+            "violations": [],
+            "fits": report.fits,
+            "promised_count": report.promised.len(),
+            "promised": report.promised.iter().map(|p| json!({
+                "instruction": module.name_of(p.result.instr),
+                "result": value_name(module, &p.result),
+                "operand": value_name(module, &p.operand),
+                "in_module_text": p.in_text,
+            })).collect::<Vec<_>>(),
+        }),
+        Err(violations) => json!({
+            "module": name,
+            "valid": false,
+            "violations": violations.list.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "count": violations.total,
+        }),
+    }
+}
+
+fn result_text(module: &Module, result: &Result<CheckReport, Violations>) -> String {
+    let name = module.str(module.name);
+    let report = match result {
+        Ok(report) => report,
+        Err(violations) => return format!("{name}: {violations}"),
+    };
+    let mut out = format!(
+        "{name}: the plan is right: {} values keep their bytes over {} reads and {} writes\n",
+        report.values, report.reads, report.writes
+    );
+    let promised = &report.promised;
+    if promised.is_empty() {
+        return out;
+    }
+    let in_text = promised.iter().filter(|p| p.in_text).count();
+    let _ = writeln!(
+        out,
+        "  in place by the back end's promise, without proof: {} ({in_text} promised in the module's text)",
+        promised.len()
+    );
+    for p in promised.iter().take(PROMISES_SHOWN) {
+        let _ = writeln!(out, "    {}", promise_line(module, p));
+    }
+    if promised.len() > PROMISES_SHOWN {
+        let more = promised.len() - PROMISES_SHOWN;
+        let _ = writeln!(out, "    ... and {more} more (--json lists all)");
+    }
+    out
+}
+
+fn promise_line(module: &Module, p: &Promised) -> String {
+    format!(
+        "{} ({}) takes the bytes of {}",
+        value_name(module, &p.result),
+        module.instrs[p.result.instr].opcode,
+        value_name(module, &p.operand)
+    )
 }

@@ -5,7 +5,7 @@ use slabplan_ir::{Module, Target};
 use super::CliError;
 use super::size::{parse_capacity, parse_size};
 use crate::config::{CompileConfig, ScheduleMode};
-use crate::frontend;
+use crate::frontend::{self, InstructionNames};
 use slabplan_ir::Bytes;
 use slabplan_ir::plan::Accounting;
 use slabplan_planner::pack::Effort;
@@ -30,8 +30,21 @@ pub(super) struct Origin {
 impl ModuleArg {
     /// Reads and parses the module.
     pub(super) fn load(&self) -> Result<(Module, Origin), CliError> {
-        let start = std::time::Instant::now();
+        self.parse(frontend::read(&self.module)?)
+    }
+
+    /// The same, with what the ids of its proto stand for, where it came as one.
+    pub(super) fn load_with_ids(
+        &self,
+    ) -> Result<(Module, Origin, Option<InstructionNames>), CliError> {
         let source = frontend::read(&self.module)?;
+        let ids = InstructionNames::of_proto(&source.bytes);
+        let (module, origin) = self.parse(source)?;
+        Ok((module, origin, ids))
+    }
+
+    fn parse(&self, source: frontend::Source) -> Result<(Module, Origin), CliError> {
+        let start = std::time::Instant::now();
         let name = source.name.clone();
         let text = std::str::from_utf8(&source.bytes).ok().map(str::to_owned);
         let module = frontend::parse_module(source)?;
@@ -98,7 +111,12 @@ pub(super) struct PlanningArgs {
     /// `keep`: the module's own order if it is scheduled. `memory`: the best order for memory.
     #[arg(long, value_enum, default_value = "keep")]
     pub(super) schedule: ScheduleArg,
-    /// How hard to pack.
+    /// With `--schedule memory`: what runs between start and done of an asynchronous operation stays there; `=false`
+    /// gives it up for memory.
+    #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true",
+          num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
+    pub(super) keep_async_distance: bool,
+    /// How hard to schedule and to pack.
     #[arg(long, value_enum, default_value = "default")]
     pub(super) effort: EffortArg,
 }
@@ -143,6 +161,7 @@ impl PlanningArgs {
                 ScheduleArg::Keep => ScheduleMode::Keep,
                 ScheduleArg::Memory => ScheduleMode::Memory,
             },
+            keep_async_distance: self.keep_async_distance,
             effort: self.effort.into(),
             check: true,
         }

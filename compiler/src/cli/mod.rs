@@ -4,7 +4,9 @@
 //! fit, check failed, results differ), 2 the input or the call is wrong.
 
 mod check;
+mod compare;
 mod error;
+mod judge;
 mod load;
 mod pack;
 mod plan;
@@ -38,6 +40,8 @@ enum Command {
     Plan(plan::Args),
     /// Check a plan against its module.
     Check(check::Args),
+    /// Show our plan of a module beside XLA's own.
+    Compare(compare::Args),
     /// Execute a module on its planned slab.
     Run(run::Args),
     /// Run a module's allocations through dynamic allocators, beside its static plan.
@@ -71,6 +75,7 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         Command::Plan(args) => plan::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Pack(args) => pack::run(&args),

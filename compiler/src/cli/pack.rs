@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::IsTerminal;
+use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -14,7 +15,7 @@ use slabplan_planner::pack::{
 use super::load::EffortArg;
 use super::size::parse_size;
 use super::{Answer, CliError};
-use crate::{frontend, output, report};
+use crate::{frontend, output, portfolio, report};
 
 /// Arguments of `pack`.
 #[derive(Debug, clap::Args)]
@@ -34,6 +35,9 @@ pub(super) struct Args {
     /// Seconds after which the best packing so far is taken.
     #[arg(long, value_name = "S", value_parser = parse_seconds)]
     timeout: Option<Duration>,
+    /// Searches that run at a time; the result does not depend on it. As many as there are processors, if not given.
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
     /// Where to write a picture of the packing.
     #[arg(long, value_name = "FILE.svg")]
     svg: Option<String>,
@@ -52,8 +56,13 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let mut line = ProgressLine::new(start);
     let config = PackConfig {
         effort: args.effort.into(),
+        ..PackConfig::default()
     };
-    let packing = pack::pack(&named.problem, &config, &mut |progress| {
+    let threads = args
+        .threads
+        .or_else(|| std::thread::available_parallelism().ok())
+        .unwrap_or(NonZeroUsize::MIN);
+    let packing = portfolio::pack(&named.problem, &config, threads, &mut |progress| {
         line.show(progress);
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             Control::Stop

@@ -4,7 +4,7 @@ use slabplan_ir::plan;
 
 use super::load::{ModuleArg, PlanningArgs, TargetArgs};
 use super::{Answer, CliError};
-use crate::{compile, output, report};
+use crate::{Compiled, compile, output, report};
 
 /// Arguments of `plan`.
 #[derive(Debug, clap::Args)]
@@ -15,7 +15,7 @@ pub(super) struct Args {
     target: TargetArgs,
     #[command(flatten)]
     planning: PlanningArgs,
-    /// Where to write the plan: `.json` or `.txt`.
+    /// Where to write the plan: `.json`, `.txt`, or `.pb` for an HloProto with XLA's buffer assignment.
     #[arg(short, long, value_name = "PLAN")]
     output: Option<String>,
     /// Where to write the module the plan is for (after passes), as HLO text.
@@ -36,11 +36,12 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let compiled = compile(module, &target, &args.planning.config())
         .map_err(|e| CliError::from_compile(e, &origin))?;
     if let (Some(form), Some(path)) = (form, &args.output) {
-        let text = match form {
-            PlanForm::Json => plan::to_json(&compiled.module, compiled.plan()),
-            PlanForm::Text => plan::to_text(&compiled.module, compiled.plan()),
+        let bytes = match form {
+            PlanForm::Json => plan::to_json(&compiled.module, compiled.plan()).into_bytes(),
+            PlanForm::Text => plan::to_text(&compiled.module, compiled.plan()).into_bytes(),
+            PlanForm::Proto => proto(&compiled)?,
         };
-        output::write(path, text.as_bytes())?;
+        output::write(path, &bytes)?;
     }
     if let Some(path) = &args.emit_module {
         output::write(path, slabplan_ir::text::print(&compiled.module).as_bytes())?;
@@ -68,11 +69,27 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     })
 }
 
+/// The plan as an HloProto; what of the module has no place there is said on standard error.
+fn proto(compiled: &Compiled) -> Result<Vec<u8>, CliError> {
+    let proto = report::plan_proto(&compiled.module, &compiled.planned)
+        .map_err(|e| CliError::new(format!("the module can't be written as a proto: {e}")))?;
+    if !proto.left_out.is_empty() {
+        let names: Vec<String> = proto
+            .left_out
+            .iter()
+            .map(|(name, n)| format!("{name} ({n})"))
+            .collect();
+        eprintln!("note: left out of the proto: {}", names.join(", "));
+    }
+    Ok(proto.bytes)
+}
+
 /// The form a plan file has, by its extension.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PlanForm {
     Json,
     Text,
+    Proto,
 }
 
 impl PlanForm {
@@ -81,8 +98,9 @@ impl PlanForm {
         match path.rsplit_once('.').map(|(_, e)| e) {
             Some("json") => Ok(Self::Json),
             Some("txt") => Ok(Self::Text),
+            Some("pb") => Ok(Self::Proto),
             _ => Err(CliError::new(format!(
-                "the form of plan {path} is not known from its name; end it in .json or .txt"
+                "the form of plan {path} is not known from its name; end it in .json, .txt or .pb"
             ))),
         }
     }

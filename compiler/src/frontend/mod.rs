@@ -1,11 +1,16 @@
 //! Bytes to module: finds the format from the content, never from the name.
 
+pub mod assignment;
+pub(crate) mod proto;
+
 use std::io::Read;
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 use slabplan_ir::Module;
 use slabplan_ir::text::Diagnostic;
+
+pub use proto::InstructionNames;
 
 /// Decompressed input may not exceed this, so that a small hostile file can't fill memory.
 const MAX_INPUT: u64 = 4 << 30;
@@ -159,5 +164,3 @@ fn looks_binary(bytes: &[u8]) -> bool {
             && std::str::from_utf8(&bytes[..bytes.len().min(4096)])
                 .is_err_and(|e| e.error_len().is_some()))
 }
-
-mod proto;

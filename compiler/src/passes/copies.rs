@@ -13,7 +13,7 @@ impl Pass for InsertCopies {
     }
 
     fn description(&self) -> &'static str {
-        "copy values that must share bytes with another that is still needed"
+        "copy values that must share bytes with another that is still needed, or order them"
     }
 
     fn requires(&self) -> &'static [Property] {
@@ -29,8 +29,10 @@ impl Pass for InsertCopies {
     }
 
     fn run(&self, unit: &mut Unit<'_>) -> Result<Changed, PassError> {
-        let copies = insert_copies(&mut unit.module)?;
-        let changed = !copies.is_empty();
+        let is_ours = unit.schedule != "keep";
+        let before = unit.module.instrs.len();
+        let copies = insert_copies(&mut unit.module, is_ours)?;
+        let changed = is_ours || unit.module.instrs.len() > before;
         unit.copies.extend(copies);
         Ok(Changed(changed))
     }

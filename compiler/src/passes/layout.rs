@@ -5,10 +5,10 @@ use slabplan_ir::module::EntryLayout;
 use slabplan_ir::target::{Target, Tiling};
 use slabplan_ir::{ArrayShape, EntityId, Layout, Module, Opcode, Shape, ShapeId};
 
-use super::forwarded_layouts;
+use super::{entry_layout, forwarded_layouts};
 use crate::pass::{Changed, Pass, PassError, Property, Unit};
 
-/// Assigns default layouts and tilings.
+/// Assigns default layouts and tilings, and the entry the layouts that the header promises its caller.
 ///
 /// A module that was compiled for a machine keeps its layouts: one that is scheduled, or one with
 /// a bitcast, which means bytes and not elements.
@@ -28,10 +28,12 @@ impl Pass for AssignLayouts {
     }
 
     fn run(&self, unit: &mut Unit<'_>) -> Result<Changed, PassError> {
-        let tile = !layouts_are_given(&unit.module);
-        let assigned = assign(&mut unit.module, unit.target, tile);
-        let settled = tile && forwarded_layouts::settle(&mut unit.module);
-        Ok(Changed(assigned || settled))
+        let given = layouts_are_given(&unit.module);
+        entry_layout::complete(&mut unit.module);
+        let assigned = assign(&mut unit.module, unit.target, !given);
+        let settled = !given && forwarded_layouts::settle(&mut unit.module);
+        let enforced = entry_layout::enforce(&mut unit.module);
+        Ok(Changed(assigned || settled || enforced))
     }
 }
 

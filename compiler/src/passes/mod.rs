@@ -1,6 +1,7 @@
 //! The passes, in the order in which they run.
 
 mod copies;
+mod entry_layout;
 mod flatten;
 mod forwarded_layouts;
 mod layout;

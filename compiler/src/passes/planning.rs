@@ -3,6 +3,7 @@
 use slabplan_planner::PlanConfig;
 use slabplan_planner::pack::PackConfig;
 
+use crate::config::CompileConfig;
 use crate::pass::{Changed, Pass, PassError, Property, Unit};
 
 /// Gives every buffer its offset. The module stays as it is; the plan is in
@@ -31,18 +32,24 @@ impl Pass for MemoryPlanning {
     }
 
     fn run(&self, unit: &mut Unit<'_>) -> Result<Changed, PassError> {
-        let config = PlanConfig {
-            accounting: unit.config.accounting,
-            pack: PackConfig {
-                effort: unit.config.effort,
-            },
-            ..PlanConfig::default()
-        };
+        let config = plan_config(unit.config);
         let mut planned = slabplan_planner::plan(&unit.module, unit.target, &config)?;
         planned.plan.fingerprint = slabplan_ir::plan::fingerprint(&unit.module);
         planned.plan.schedule.clone_from(&unit.schedule);
         planned.plan.copies.clone_from(&unit.copies);
         unit.planned = Some(planned);
         Ok(Changed(false))
+    }
+}
+
+/// How the planner is to plan.
+pub(super) fn plan_config(config: &CompileConfig) -> PlanConfig {
+    PlanConfig {
+        accounting: config.accounting,
+        pack: PackConfig {
+            effort: config.effort,
+            ..PackConfig::default()
+        },
+        ..PlanConfig::default()
     }
 }

@@ -1,11 +1,15 @@
 //! Orders the instructions of a module that has no schedule, or a better one for memory.
 
-use slabplan_planner::schedule::{ScheduleConfig, schedule};
+use slabplan_ir::plan::Plan;
+use slabplan_planner::copies::insert_copies;
+use slabplan_planner::pack::Effort;
+use slabplan_planner::schedule::{Schedule, ScheduleConfig, schedule, schedules};
 
+use super::planning::plan_config;
 use crate::config::ScheduleMode;
-use crate::pass::{Changed, Pass, PassError, Property, Unit};
+use crate::pass::{Changed, Pass, PassError, Property, ScheduleTrial, Unit};
 
-/// Chooses the order of instructions.
+/// Chooses the order of instructions: of several that keep few bytes live, the one whose plan is smallest.
 pub struct ScheduleMemory;
 
 impl Pass for ScheduleMemory {
@@ -27,11 +31,68 @@ impl Pass for ScheduleMemory {
 
     fn run(&self, unit: &mut Unit<'_>) -> Result<Changed, PassError> {
         if unit.module.is_scheduled && unit.config.schedule == ScheduleMode::Keep {
+            let found = schedule(&unit.module, unit.target, &ScheduleConfig::keep())?;
+            unit.schedule_bound = found.bound();
             return Ok(Changed(false));
         }
-        let schedule = schedule(&unit.module, unit.target, &ScheduleConfig::default())?;
-        schedule.apply(&mut unit.module);
-        "memory".clone_into(&mut unit.schedule);
+        let config = ScheduleConfig {
+            effort: unit.config.effort,
+            keep_async_distance: unit.config.keep_async_distance,
+            ..ScheduleConfig::default()
+        };
+        let found = schedules(&unit.module, unit.target, &config)?;
+        unit.schedule_trials = found
+            .iter()
+            .map(|s| trial(unit, s))
+            .collect::<Result<_, _>>()?;
+        let best = smallest(&unit.schedule_trials);
+        unit.schedule_trials[best].chosen = true;
+        unit.schedule_bound = found[best].bound();
+        found[best].apply(&mut unit.module);
+        unit.schedule = unit.config.schedule_name();
         Ok(Changed(true))
     }
+}
+
+/// Plans the module in the order of `schedule`.
+fn trial(unit: &Unit<'_>, schedule: &Schedule) -> Result<ScheduleTrial, PassError> {
+    let mut module = unit.module.clone();
+    schedule.apply(&mut module);
+    let copies = insert_copies(&mut module, true)?.len();
+    let mut config = plan_config(unit.config);
+    // Searching each packing to its end is for the one that is kept.
+    if config.pack.effort == Effort::Max {
+        config.pack.effort = Effort::Default;
+    }
+    let planned = slabplan_planner::plan(&module, unit.target, &config)?;
+    Ok(ScheduleTrial {
+        from: schedule.origin(),
+        peak: schedule.peak(),
+        slabs: slabs(&planned.plan),
+        copies,
+        chosen: false,
+    })
+}
+
+fn slabs(plan: &Plan) -> Vec<(u32, u64)> {
+    plan.spaces
+        .iter()
+        .map(|s| (s.space, s.slab.get()))
+        .collect()
+}
+
+/// The trial with the smallest slab of space 0 among those that need no more of any other space than the text's
+/// order; of equals the first.
+fn smallest(trials: &[ScheduleTrial]) -> usize {
+    let text = trials.iter().find(|t| t.from == "text");
+    let over = |trial: &ScheduleTrial| {
+        let others = trial.slabs.iter().filter(|s| s.0 != 0);
+        others
+            .map(|&(space, slab)| slab.saturating_sub(text.map_or(0, |t| t.slab(space))))
+            .fold(0, u64::saturating_add)
+    };
+    let cost = |trial: &ScheduleTrial| (over(trial), trial.slab(0), trial.copies);
+    (0..trials.len())
+        .min_by_key(|&k| cost(&trials[k]))
+        .expect("the text's order is a trial")
 }

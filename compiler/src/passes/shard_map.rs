@@ -17,7 +17,7 @@
 use std::collections::BTreeMap;
 
 use slabplan_ir::attr::AttrName;
-use slabplan_ir::{InstrId, Module, Opcode, Shape, ShapeId};
+use slabplan_ir::{ArrayShape, InstrId, Module, Opcode, Shape, ShapeId};
 
 use crate::pass::{Changed, Pass, PassError, Unit};
 
@@ -241,17 +241,40 @@ fn check_sharding(module: &Module, param: InstrId, shape: ShapeId) -> Result<(),
     ))
 }
 
-/// The caller's layouts belong to the shapes that are gone.
+/// The layouts that the caller was promised, with the sizes of one device.
 fn correct_entry_layout(module: &mut Module) {
-    let Some(layout) = module.entry_layout.clone() else {
+    let Some(mut layout) = module.entry_layout.take() else {
         return;
     };
     let params = module.entry().params.clone();
     let root = module.entry().root;
-    let mut layout = layout;
-    layout.parameters = params.iter().map(|&p| module.instrs[p].shape).collect();
-    layout.result = module.instrs[root].shape;
+    for (promised, param) in layout.parameters.iter_mut().zip(params) {
+        *promised = resized(module, *promised, module.instrs[param].shape);
+    }
+    layout.result = resized(module, layout.result, module.instrs[root].shape);
     module.entry_layout = Some(layout);
+}
+
+/// `shape` with the layouts of `promised`.
+fn resized(module: &mut Module, promised: ShapeId, shape: ShapeId) -> ShapeId {
+    match (module.shapes.get(promised), module.shapes.get(shape)) {
+        (Shape::Array(p), Shape::Array(s)) if p.rank() == s.rank() => {
+            let array = ArrayShape {
+                layout: p.layout.clone(),
+                ..s.clone()
+            };
+            module.shapes.intern_array(array)
+        }
+        (Shape::Tuple(p), Shape::Tuple(s)) if p.len() == s.len() => {
+            let pairs: Vec<_> = p.iter().copied().zip(s.iter().copied()).collect();
+            let parts: Vec<ShapeId> = pairs
+                .into_iter()
+                .map(|(p, s)| resized(module, p, s))
+                .collect();
+            module.shapes.intern_tuple(&parts)
+        }
+        _ => shape,
+    }
 }
 
 fn needs_partitioner(module: &Module, instr: InstrId, why: &str) -> PassError {

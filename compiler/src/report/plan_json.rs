@@ -14,13 +14,24 @@ pub fn plan_json(compiled: &Compiled, parse_seconds: f64) -> Value {
         "instructions": compiled.module.instrs.len(),
         "target": plan.target,
         "accounting": plan.accounting,
-        "schedule": plan.schedule,
+        "schedule": plan.schedule.split('-').next(),
+        "schedule_bound_bytes": compiled.schedule_bound,
+        "schedule_optimal": compiled.is_best_schedule(),
+        "schedules": compiled.schedule_trials.iter().map(|t| json!({
+            "from": t.from,
+            "chosen": t.chosen,
+            "peak_bytes": t.peak,
+            "slab_bytes": t.slab(0),
+            "copies_inserted": t.copies,
+        })).collect::<Vec<_>>(),
         "spaces": plan.spaces.iter().map(|s| space_json(compiled, s)).collect::<Vec<_>>(),
         "copies_inserted": plan.copies.len(),
         "copies": plan.copies.iter().map(|c| json!({
             "instruction": compiled.module.name_of(c.instr),
             "cause": c.cause,
         })).collect::<Vec<_>>(),
+        "donations_not_used": compiled.donations.iter().filter(|d| !d.is_used())
+            .map(ToString::to_string).collect::<Vec<_>>(),
         "checked": compiled.check.is_some(),
         "fits": compiled.fits(),
         "seconds": {

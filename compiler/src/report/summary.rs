@@ -14,7 +14,7 @@ const LARGEST_AT_PEAK: usize = 8;
 /// Longest cell of the table of the peak.
 const MAX_CELL: usize = 48;
 
-/// A summary of a plan: spaces, the peak and what fills it, copies, the proof.
+/// A summary of a plan: spaces, the peak and what fills it, the order and what others need, copies, the proof.
 pub fn plan_summary(compiled: &Compiled) -> String {
     let plan = compiled.plan();
     let mut out = String::new();
@@ -33,7 +33,9 @@ pub fn plan_summary(compiled: &Compiled) -> String {
     let _ = write!(out, "{}", spaces_table(compiled));
     out.push('\n');
     write_peak(&mut out, compiled);
+    write_schedule(&mut out, compiled);
     write_copies(&mut out, compiled);
+    write_donations(&mut out, compiled);
     write_verdict(&mut out, compiled);
     out
 }
@@ -142,13 +144,63 @@ fn human(bytes: u64) -> String {
 }
 
 /// At most `MAX_CELL` characters: the end of a path says most.
-fn shortened(text: &str) -> String {
+pub(super) fn shortened(text: &str) -> String {
     let n = text.chars().count();
     if n <= MAX_CELL {
         return text.to_owned();
     }
     let tail: String = text.chars().skip(n - MAX_CELL + 1).collect();
     format!("\u{2026}{tail}")
+}
+
+/// What any order needs, and what the others that were planned do.
+fn write_schedule(out: &mut String, compiled: &Compiled) {
+    let Some(space) = compiled.plan().spaces.iter().find(|s| s.space == 0) else {
+        return;
+    };
+    let bound = compiled.schedule_bound;
+    if compiled.is_best_schedule() {
+        let _ = writeln!(
+            out,
+            "no order of these instructions needs less {}",
+            space.name
+        );
+    } else {
+        let over = space.slab.saturating_sub(bound);
+        let _ = writeln!(
+            out,
+            "no order of these instructions needs less than {bound} of {}; this one needs {over} ({}) more",
+            space.name,
+            percent(over.get(), bound.get()),
+        );
+    }
+    let mut others: Vec<_> = compiled
+        .schedule_trials
+        .iter()
+        .filter(|t| !t.chosen)
+        .collect();
+    others.sort_by_key(|t| t.slab(0));
+    let chosen = compiled.schedule_trials.iter().find(|t| t.chosen);
+    for (other, chosen) in others.into_iter().zip(chosen.into_iter().cycle()) {
+        let name = match other.from {
+            "text" => "the order of the text".to_owned(),
+            from => format!("an order found from {from}"),
+        };
+        let difference = match other.slab(0).checked_sub(chosen.slab(0)) {
+            Some(more) => format!("{} more", human(more)),
+            // It lost for what it needs elsewhere.
+            None => format!(
+                "{} less, but more of another memory",
+                human(chosen.slab(0) - other.slab(0))
+            ),
+        };
+        let copies = match other.copies {
+            0 => String::new(),
+            n => format!(", with {n} copies"),
+        };
+        let _ = writeln!(out, "  {name} needs {difference}{copies}");
+    }
+    out.push('\n');
 }
 
 fn write_copies(out: &mut String, compiled: &Compiled) {
@@ -165,6 +217,26 @@ fn write_copies(out: &mut String, compiled: &Compiled) {
             out,
             "  ... and {} more (--json lists all)",
             copies.len() - LARGEST_AT_PEAK
+        );
+    }
+    out.push('\n');
+}
+
+/// Donated arguments that no output takes over, each with the reason.
+fn write_donations(out: &mut String, compiled: &Compiled) {
+    let unused: Vec<_> = compiled.donations.iter().filter(|d| !d.is_used()).collect();
+    if unused.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "donated, but taken by no output: {}", unused.len());
+    for donation in unused.iter().take(LARGEST_AT_PEAK) {
+        let _ = writeln!(out, "  {donation}");
+    }
+    if unused.len() > LARGEST_AT_PEAK {
+        let _ = writeln!(
+            out,
+            "  ... and {} more (--json lists all)",
+            unused.len() - LARGEST_AT_PEAK
         );
     }
     out.push('\n');

@@ -3,8 +3,8 @@
 
 use smallvec::SmallVec;
 
-use super::execute::{Bound, Machine, Pending, SymbolKind};
-use super::memory::{Mark, Place, Sym, merge};
+use super::execute::{Bound, Machine, Pending, SymbolKind, holds};
+use super::memory::{Mark, Place, Sym, merge, touches};
 use super::message::culprit_clause;
 use super::schedule;
 use super::violation::{Reader, ViolationKind as K};
@@ -40,7 +40,9 @@ struct Carry {
     body_param: PosId,
     /// Its place, and the symbol of "the carried value of some iteration".
     bound: Bound,
-    /// Whether it passes through the body unchanged.
+    /// The carry, by its place in the list, whose value the body hands on as this one.
+    from: Option<usize>,
+    /// Whether it is the same value in every iteration.
     unchanged: bool,
 }
 
@@ -193,9 +195,11 @@ impl Machine<'_, '_> {
                 condition_param: self.same_part(result, condition_param),
                 body_param: self.same_part(result, body_param),
                 bound,
-                unchanged: self.unchanged[result],
+                from: None,
+                unchanged: false,
             });
         }
+        self.find_unchanged(&mut carries);
         for carry in &mut carries {
             if !carry.unchanged {
                 carry.bound.sym = self.new_symbol(SymbolKind::Value(carry.result));
@@ -210,6 +214,40 @@ impl Machine<'_, '_> {
             caller: Caller::Condition(id, carries),
         });
         Some(())
+    }
+
+    /// A carry keeps its value if the body hands on a carry that starts with the same value and
+    /// keeps it: itself, as a rule.
+    fn find_unchanged(&self, carries: &mut [Carry]) {
+        for k in 0..carries.len() {
+            let from = self.handed_on[carries[k].result];
+            // Ascending, as positions are.
+            carries[k].from = from.and_then(|f| {
+                let at = carries.binary_search_by_key(&f, |c| c.result);
+                at.ok()
+            });
+            carries[k].unchanged = carries[k].from.is_some_and(|f| {
+                let (here, there) = (carries[k].bound, carries[f].bound);
+                here.sym == there.sym && here.place == there.place
+            });
+        }
+        // What hands on a carry that changes, changes.
+        let mut changing: Vec<usize> = (0..carries.len())
+            .filter(|&k| !carries[k].unchanged)
+            .collect();
+        let mut users: Vec<SmallVec<[usize; 1]>> = vec![SmallVec::new(); carries.len()];
+        for (k, carry) in carries.iter().enumerate() {
+            if let Some(from) = carry.from {
+                users[from].push(k);
+            }
+        }
+        while let Some(k) = changing.pop() {
+            for user in std::mem::take(&mut users[k]) {
+                if std::mem::replace(&mut carries[user].unchanged, false) {
+                    changing.push(user);
+                }
+            }
+        }
     }
 
     fn leave_condition(
@@ -381,7 +419,8 @@ impl Machine<'_, '_> {
             return;
         }
         let lost = self.new_symbol(SymbolKind::Branches(id));
-        for (place, _) in merge(branches.written) {
+        let written = merge(branches.written);
+        for &(place, _) in &written {
             self.memory.write(place, lost);
         }
         for (n, result) in self.arrays(id).into_iter().enumerate() {
@@ -390,6 +429,9 @@ impl Machine<'_, '_> {
             };
             if !branches.agree[n] {
                 bound.sym = self.new_symbol(SymbolKind::Value(result));
+            }
+            // It was found there at the end of every branch.
+            if !branches.agree[n] || touches(&written, bound.place) {
                 self.memory.write(bound.place, bound.sym);
             }
             self.bind(result, bound);
@@ -483,13 +525,16 @@ impl Machine<'_, '_> {
             self.memory.write(place, working);
         }
         let mut allowed = vec![working];
+        let touched = merge(written.clone());
         for result in &results {
-            self.memory.write(result.place, result.sym);
+            if touches(&touched, result.place) {
+                self.memory.write(result.place, result.sym);
+            }
             allowed.push(result.sym);
         }
         allowed.sort_unstable();
         self.define(id);
-        self.keep_sources(id, &results);
+        self.keep_sources(id, &results, working);
         self.pending.push(Pending {
             start: id,
             places: written,
@@ -498,9 +543,10 @@ impl Machine<'_, '_> {
         self.point = self.point.saturating_add(1);
     }
 
-    /// Operands stay as they are until the operation is done, except one that its result replaced
-    /// in place: that part stands for the result from now on.
-    fn keep_sources(&mut self, id: InstrId, results: &[Bound]) {
+    /// Operands stay as they are until the operation is done, except those that it overwrites itself.
+    /// One that its result replaced in place stands for the result from now on; the bytes of any other
+    /// are the operation's to work in.
+    fn keep_sources(&mut self, id: InstrId, results: &[Bound], working: Sym) {
         let module = self.module();
         let end = self
             .flow
@@ -517,11 +563,26 @@ impl Machine<'_, '_> {
             let replaced = results
                 .iter()
                 .find(|r| r.place == source.place && r.sym != source.sym);
-            match replaced {
-                Some(&result) => self.run.bound[pos] = Some(result),
-                None => self.read(Reader::EndOf(id), pos),
+            if let Some(&result) = replaced {
+                self.run.bound[pos] = Some(result);
+            } else if self.is_consumed(source, working) {
+                self.memory.write(source.place, working);
+                self.run.bound[pos] = Some(Bound {
+                    sym: working,
+                    ..source
+                });
+            } else {
+                self.read(Reader::EndOf(id), pos);
             }
         }
+    }
+
+    /// Whether an operand is not what it was, by nothing but what its operation wrote (`working`).
+    fn is_consumed(&self, operand: Bound, working: Sym) -> bool {
+        let symbols = &self.symbols;
+        let intact = |found| holds(symbols, found, operand.sym);
+        let bad = |accept: &dyn Fn(Sym) -> bool| self.memory.first_bad(operand.place, accept);
+        bad(&intact).is_some() && bad(&|s| intact(s) || s == working).is_none()
     }
 
     /// The working bytes of the operation that `done` ends are as its start left them.

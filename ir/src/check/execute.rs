@@ -9,6 +9,7 @@ use super::{InPlace, Promised, invariant};
 use crate::entity::{BufferId, CompId, InstrId, PosId, SecondaryMap};
 use crate::module::Module;
 use crate::opcode::Opcode;
+use crate::pieces::{is_concat_bitcast, piece_order};
 use crate::plan::Plan;
 use crate::shape::ArrayShape;
 use crate::units::Extent;
@@ -62,7 +63,7 @@ pub(super) fn run(
         violations,
         memory: Memory::new(plan.spaces.len()),
         symbols: Vec::new(),
-        unchanged: invariant::carried_unchanged(flow),
+        handed_on: invariant::handed_on(flow),
         entered: SecondaryMap::filled(module.computations.len(), false),
         pending: Vec::new(),
         point: 0,
@@ -117,8 +118,8 @@ pub(super) struct Machine<'a, 'm> {
     pub(super) in_place: InPlace,
     pub(super) memory: Memory,
     pub(super) symbols: Vec<Symbol>,
-    /// Which parts of while results pass through unchanged.
-    pub(super) unchanged: SecondaryMap<PosId, bool>,
+    /// Which part of a while's result the body hands on at each part of it.
+    pub(super) handed_on: SecondaryMap<PosId, Option<PosId>>,
     pub(super) entered: SecondaryMap<CompId, bool>,
     pub(super) pending: Vec<Pending>,
     pub(super) point: u32,
@@ -192,9 +193,7 @@ impl<'m> Machine<'_, 'm> {
         match opcode {
             // In memory before the program starts, or bound by the caller.
             Opcode::Parameter | Opcode::Constant => {}
-            Opcode::CustomCall if self.module().custom_call_target(id) == Some("ConcatBitcast") => {
-                self.concatenate(id);
-            }
+            Opcode::CustomCall if is_concat_bitcast(self.module(), id) => self.concatenate(id),
             _ => {
                 if reads_operands(self.module(), id) {
                     for operand in self.module().instrs[id].operands.clone() {
@@ -277,7 +276,8 @@ impl<'m> Machine<'_, 'm> {
         }
     }
 
-    /// `ConcatBitcast`: the result is its operands side by side; nothing is written.
+    /// `ConcatBitcast`: the result is its operands side by side, in the order of the slices that they
+    /// are; nothing is written.
     fn concatenate(&mut self, id: InstrId) {
         let result = self.flow.positions.root(id);
         let operands = self.module().instrs[id].operands.clone();
@@ -291,8 +291,8 @@ impl<'m> Machine<'_, 'm> {
         };
         let mut next = place.extent.start;
         let mut pieces = Vec::with_capacity(operands.len());
-        for &operand in &operands {
-            let piece = self.flow.positions.root(operand);
+        for number in piece_order(self.module(), id) {
+            let piece = self.flow.positions.root(operands[number]);
             if !self.flow.positions.has_bytes(self.module(), piece) {
                 return self.not_understood(id);
             }
@@ -493,7 +493,7 @@ impl<'m> Machine<'_, 'm> {
 }
 
 /// Whether bytes that hold `found` hold `wanted`: they do, or `wanted` became a part of it.
-fn holds(symbols: &[Symbol], found: Sym, wanted: Sym) -> bool {
+pub(super) fn holds(symbols: &[Symbol], found: Sym, wanted: Sym) -> bool {
     let mut sym = wanted;
     loop {
         if sym == found {

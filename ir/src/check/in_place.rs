@@ -77,7 +77,11 @@ pub(super) fn must_pairs(flow: &Flow<'_>, id: InstrId) -> Vec<Pair> {
             let is_declared = pairs[..declared]
                 .binary_search_by_key(&pair.output, |p| p.output)
                 .is_ok();
-            if !is_declared {
+            // What is returned twice takes the operand's bytes once.
+            let is_taken = pairs
+                .iter()
+                .any(|p| (p.operand, p.operand_node) == (pair.operand, pair.operand_node));
+            if !is_declared && !is_taken {
                 pairs.push(pair);
             }
         }

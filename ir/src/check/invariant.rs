@@ -1,21 +1,23 @@
 //! Which values a while carries round unchanged.
 //!
 //! A carried value that the body passes through is the same value before, in
-//! and after the loop; the others are new in each iteration.
+//! and after the loop, and so is one in whose place the body hands on another such
+//! carry of the same initial value; all others are new in each iteration.
 
 use super::flow::{Flow, Role};
 use crate::attr::AttrName;
 use crate::entity::{CompId, InstrId, PosId, SecondaryMap};
 use crate::opcode::Opcode;
 
-/// For every position of a while's result, whether the loop passes the value through unchanged.
+/// For every position of a while's result, the position of that result whose value the body hands on
+/// to the next iteration at this place: itself where the loop passes the value through.
 ///
 /// O(positions · log of tuple widths), callees before callers.
-pub(super) fn carried_unchanged(flow: &Flow<'_>) -> SecondaryMap<PosId, bool> {
+pub(super) fn handed_on(flow: &Flow<'_>) -> SecondaryMap<PosId, Option<PosId>> {
     let mut ctx = Ctx {
         flow,
         source: flow.positions.filled(None),
-        unchanged: flow.positions.filled(false),
+        handed_on: flow.positions.filled(None),
     };
     for comp in flow.module.planned_computations() {
         for &instr in &flow.module.computations[comp].instrs {
@@ -24,14 +26,14 @@ pub(super) fn carried_unchanged(flow: &Flow<'_>) -> SecondaryMap<PosId, bool> {
             }
         }
     }
-    ctx.unchanged
+    ctx.handed_on
 }
 
 struct Ctx<'f, 'm> {
     flow: &'f Flow<'m>,
     /// The part of a parameter of the same computation that a position forwards, if it does.
     source: SecondaryMap<PosId, Option<PosId>>,
-    unchanged: SecondaryMap<PosId, bool>,
+    handed_on: SecondaryMap<PosId, Option<PosId>>,
 }
 
 impl Ctx<'_, '_> {
@@ -45,11 +47,12 @@ impl Ctx<'_, '_> {
                 let carried = self.root_source(body, node)?;
                 let number = self.flow.module.instrs[self.flow.positions.instr(carried)]
                     .parameter_number()?;
-                if number != 0 || self.flow.positions.node_of(carried) != node {
+                if number != 0 {
                     return None;
                 }
-                self.unchanged[pos] = true;
-                self.operand_source(id, 0, node)
+                let from = self.flow.positions.node_of(carried);
+                self.handed_on[pos] = Some(self.flow.positions.node(id, from));
+                (from == node).then(|| self.operand_source(id, 0, node))?
             }
             Opcode::Conditional => {
                 let mut agreed = None;

@@ -204,6 +204,15 @@ pub(super) fn merge(mut places: Vec<(Place, Sym)>) -> Vec<(Place, Sym)> {
     merged
 }
 
+/// Whether `place` has a byte in common with one of `merged`, which [`merge`] made. O(log).
+pub(super) fn touches(merged: &[(Place, Sym)], place: Place) -> bool {
+    let ends_before = |p: &Place| (p.space, p.extent.end) <= (place.space, place.extent.start);
+    let next = merged.partition_point(|(p, _)| ends_before(p));
+    merged
+        .get(next)
+        .is_some_and(|(p, _)| p.space == place.space && p.extent.overlaps(place.extent))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

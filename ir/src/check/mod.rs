@@ -95,6 +95,9 @@ pub struct Promised {
     pub result: PlanValue,
     /// The operand.
     pub operand: PlanValue,
+    /// Whether the module's own text carries the promise ([`crate::promise`]); otherwise the plan
+    /// alone does.
+    pub in_text: bool,
 }
 
 /// Use of one memory space.

@@ -112,12 +112,15 @@ impl Machine<'_, '_> {
             return;
         }
         let at = self.point;
-        let trusted = same
-            && (self.in_place == InPlace::Promise
-                || in_place::is_promised(self.flow, result, number, from));
+        let in_text = same && in_place::is_promised(self.flow, result, number, from);
+        let trusted = in_text || same && self.in_place == InPlace::Promise;
         let (result, operand) = (self.flow.value(result), self.flow.value(from));
         if trusted {
-            self.run.promised.push(Promised { result, operand });
+            self.run.promised.push(Promised {
+                result,
+                operand,
+                in_text,
+            });
             return;
         }
         let (kind, what) = if same {

@@ -2,7 +2,10 @@
 
 use smallvec::SmallVec;
 
-use super::{Dims, ElementMatch, InferError, Inference, Op, describe, result, same_dim};
+use super::{
+    Dims, ElementMatch, InferError, Inference, Inferred, LayoutSource, Op, PlainArray, describe,
+    result, same_dim,
+};
 use crate::ElementType;
 use crate::attr::{AttrName, WindowDim};
 use crate::shape::{ArrayShape, UNBOUNDED};
@@ -314,7 +317,10 @@ pub(super) fn fft(op: Op<'_>) -> Inference {
             describe(a)
         ));
     }
-    result(gives, dims, 0)
+    Ok(Some(Inferred::Array(PlainArray {
+        layout: LayoutSource::Same(op.shape(0)),
+        ..PlainArray::new(gives, &dims)
+    })))
 }
 
 pub(super) fn cholesky(op: Op<'_>) -> Inference {

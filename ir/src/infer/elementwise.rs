@@ -1,6 +1,9 @@
 //! Operations whose result has the dimensions of their operands.
 
-use super::{ElementMatch, InferError, Inference, Inferred, Op, PlainArray, describe, same_dims};
+use super::{
+    ElementMatch, InferError, Inference, Inferred, LayoutSource, Op, PlainArray, describe,
+    same_dims,
+};
 use crate::ElementType as E;
 use crate::opcode::Opcode;
 use crate::shape::ArrayShape;
@@ -12,7 +15,7 @@ pub(super) fn infer(op: Op<'_>) -> Inference {
         O::Select => select(op),
         O::Compare => {
             let a = same_operands(op, 0, 1)?;
-            with_type(a, E::Pred)
+            with_type(op, a, E::Pred)
         }
         O::Complex => complex(op),
         O::Real | O::Imag => real_part(op),
@@ -20,7 +23,7 @@ pub(super) fn infer(op: Op<'_>) -> Inference {
         O::IsFinite => {
             let a = op.array(0)?;
             require(op, a, a.element_type.is_float(), "floating-point")?;
-            with_type(a, E::Pred)
+            with_type(op, a, E::Pred)
         }
         O::ReducePrecision => {
             let a = op.array(0)?;
@@ -86,8 +89,8 @@ fn select(op: Op<'_>) -> Inference {
 fn complex(op: Op<'_>) -> Inference {
     let a = same_operands(op, 0, 1)?;
     match a.element_type {
-        E::F32 => with_type(a, E::C64),
-        E::F64 => with_type(a, E::C128),
+        E::F32 => with_type(op, a, E::C64),
+        E::F64 => with_type(op, a, E::C128),
         _ => op.fail(format!("takes f32 or f64, but is given {}", describe(a))),
     }
 }
@@ -95,8 +98,8 @@ fn complex(op: Op<'_>) -> Inference {
 fn real_part(op: Op<'_>) -> Inference {
     let a = op.array(0)?;
     match a.element_type {
-        E::C64 => with_type(a, E::F32),
-        E::C128 => with_type(a, E::F64),
+        E::C64 => with_type(op, a, E::F32),
+        E::C128 => with_type(op, a, E::F64),
         t if t.is_float() => op.same_as_operand(0),
         _ => require(op, a, false, "floating-point or complex").map(|()| None),
     }
@@ -110,8 +113,12 @@ fn widest_of_two(op: Op<'_>) -> Inference {
     ))
 }
 
-fn with_type(a: &ArrayShape, element_type: E) -> Inference {
-    Ok(Some(Inferred::Array(PlainArray::like(a, element_type))))
+/// `a`, which is like operand 0, with other elements.
+fn with_type(op: Op<'_>, a: &ArrayShape, element_type: E) -> Inference {
+    Ok(Some(Inferred::Array(PlainArray {
+        layout: LayoutSource::Same(op.shape(0)),
+        ..PlainArray::like(a, element_type)
+    })))
 }
 
 /// Operands `i` and `j` agree in dimensions, and in type up to precision: HLO has no implicit broadcast.

@@ -26,6 +26,7 @@ use crate::ElementType;
 use crate::attr::AttrName;
 use crate::entity::{CompId, InstrId, PrimaryMap, ShapeId};
 use crate::instr::Instr;
+use crate::layout::Layout;
 use crate::module::{Computation, Module};
 use crate::opcode::{Arity, OpClass, Opcode};
 use crate::shape::{ArrayShape, Shape, ShapePool, UNBOUNDED};
@@ -82,7 +83,7 @@ pub enum Inferred {
     Token,
 }
 
-/// An array with the default layout.
+/// An array that no operand has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlainArray {
     /// Element type.
@@ -91,6 +92,37 @@ pub struct PlainArray {
     pub dims: SmallVec<[u64; 4]>,
     /// Bit `i` is set where dimension `i` is dynamic.
     pub dynamic: u64,
+    /// The layout it gets where the text leaves the shape out.
+    pub layout: LayoutSource,
+}
+
+/// Where the layout of an inferred array comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LayoutSource {
+    /// Nowhere: it is the default one.
+    Default,
+    /// An operand's, as it is.
+    Same(ShapeId),
+    /// An operand's, with the dimensions exchanged: dimension `i` is the operand's `order[i]`. The
+    /// elements then lie as they lay.
+    Transposed(ShapeId, SmallVec<[usize; 6]>),
+}
+
+impl LayoutSource {
+    fn layout(&self, pool: &ShapePool) -> Option<Layout> {
+        let of = |id: ShapeId| pool.array(id).and_then(|a| a.layout.clone());
+        match self {
+            LayoutSource::Default => None,
+            LayoutSource::Same(id) => of(*id),
+            LayoutSource::Transposed(id, order) => of(*id).map(|mut layout| {
+                for d in &mut layout.minor_to_major {
+                    let new = order.iter().position(|&o| o == *d as usize);
+                    *d = new.unwrap_or(0) as u32;
+                }
+                layout
+            }),
+        }
+    }
 }
 
 impl PlainArray {
@@ -99,6 +131,7 @@ impl PlainArray {
             element_type,
             dims: dims.into(),
             dynamic: 0,
+            layout: LayoutSource::Default,
         }
     }
 
@@ -108,15 +141,16 @@ impl PlainArray {
             element_type,
             dims: a.dims.clone(),
             dynamic: a.dynamic,
+            layout: LayoutSource::Default,
         }
     }
 
-    fn into_shape(self) -> ArrayShape {
+    fn into_shape(self, layout: Option<Layout>) -> ArrayShape {
         ArrayShape {
             element_type: self.element_type,
             dims: self.dims,
             dynamic: self.dynamic,
-            layout: None,
+            layout,
         }
     }
 }
@@ -126,7 +160,10 @@ impl Inferred {
     pub fn intern(self, pool: &mut ShapePool) -> ShapeId {
         match self {
             Inferred::Same(id) => id,
-            Inferred::Array(a) => pool.intern_array(a.into_shape()),
+            Inferred::Array(a) => {
+                let layout = a.layout.layout(pool);
+                pool.intern_array(a.into_shape(layout))
+            }
             Inferred::Tuple(elements) => {
                 let elements: Vec<ShapeId> = elements.into_iter().map(|e| e.intern(pool)).collect();
                 pool.intern_tuple(&elements)
@@ -157,7 +194,7 @@ impl Inferred {
     pub fn describe(&self, pool: &ShapePool) -> String {
         match self {
             Inferred::Same(id) => pool.display_without_layout(*id).to_string(),
-            Inferred::Array(a) => array_text(a.clone().into_shape()),
+            Inferred::Array(a) => array_text(a.clone().into_shape(None)),
             Inferred::Tuple(parts) => {
                 let parts: Vec<String> = parts.iter().map(|p| p.describe(pool)).collect();
                 format!("({})", parts.join(", "))
@@ -511,5 +548,6 @@ fn result(element_type: ElementType, dims: Dims, dynamic: u64) -> Inference {
         element_type,
         dims,
         dynamic,
+        layout: LayoutSource::Default,
     })))
 }

@@ -1,14 +1,14 @@
 //! Operations that move elements without computing on them.
 
 use super::{
-    Dims, ElementMatch, InferError, Inference, Inferred, Op, PlainArray, describe, dynamic_from,
-    result, same_dim, scalar,
+    Dims, ElementMatch, InferError, Inference, Inferred, LayoutSource, Op, PlainArray, describe,
+    dynamic_from, result, same_dim, scalar,
 };
 use crate::ElementType;
 use crate::attr::AttrName;
 use crate::shape::{ArrayShape, UNBOUNDED};
 
-/// Only a scalar's broadcast is left to the text; no broadcast determines the other dimensions.
+/// What a broadcast adds is left to the text.
 pub(super) fn broadcast(op: Op<'_>) -> Inference {
     op.array(0)?;
     Ok(None)
@@ -27,7 +27,12 @@ pub(super) fn transpose(op: Op<'_>) -> Inference {
     }
     let dims = order.iter().map(|&d| a.dims[d]).collect();
     let dynamic = dynamic_from(a, order.iter().copied());
-    result(a.element_type, dims, dynamic)
+    Ok(Some(Inferred::Array(PlainArray {
+        element_type: a.element_type,
+        dims,
+        dynamic,
+        layout: LayoutSource::Transposed(op.shape(0), order),
+    })))
 }
 
 pub(super) fn reverse(op: Op<'_>) -> Inference {
@@ -233,6 +238,7 @@ pub(super) fn set_dimension_size(op: Op<'_>) -> Inference {
     }
     Ok(Some(Inferred::Array(PlainArray {
         dynamic: a.dynamic | 1u64.checked_shl(d as u32).unwrap_or(0),
+        layout: LayoutSource::Same(op.shape(0)),
         ..PlainArray::like(a, a.element_type)
     })))
 }

@@ -44,10 +44,12 @@ impl Digest<'_> {
         self.text(self.module.str(self.module.name));
         self.hash.byte(u8::from(self.module.is_scheduled));
         for alias in &self.module.input_output_alias {
-            self.debug(alias);
+            self.debug(&alias.output_index);
+            self.debug(&(alias.parameter, &alias.parameter_index));
+            self.debug(&alias.kind);
         }
         for donor in &self.module.buffer_donors {
-            self.debug(donor);
+            self.debug(&(donor.parameter, &donor.parameter_index));
         }
     }
 

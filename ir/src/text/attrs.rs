@@ -174,7 +174,7 @@ impl Parser<'_> {
     }
 
     /// A number kept as text.
-    fn number(&mut self) -> Rule<crate::strings::Str> {
+    pub(super) fn number(&mut self) -> Rule<crate::strings::Str> {
         self.cursor.skip_space();
         let start = self.cursor.pos();
         while matches!(self.cursor.peek(), b'0'..=b'9' | b'+' | b'-' | b'.')
@@ -225,6 +225,10 @@ impl Parser<'_> {
             if last.ends_with('}') && self.cursor.eat_str(last) {
                 return Ok(AttrValue::Raw(self.str(start..self.cursor.pos())));
             }
+        }
+        if name == AttrName::ResultAccuracy {
+            self.result_accuracy()?;
+            return Ok(AttrValue::Raw(self.str(start..self.cursor.pos())));
         }
         if name == AttrName::Literal {
             self.shape()?;

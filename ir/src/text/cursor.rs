@@ -129,7 +129,7 @@ impl<'s> Cursor<'s> {
         match rest.get(1)? {
             b'/' => Some(
                 rest.iter()
-                    .position(|&b| b == b'\n')
+                    .position(|&b| matches!(b, b'\n' | b'\r'))
                     .map_or(self.text.len(), |i| self.pos + i),
             ),
             b'*' => rest[2..]

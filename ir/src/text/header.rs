@@ -46,6 +46,10 @@ impl Parser<'_> {
     pub(super) fn header(&mut self) -> Rule<()> {
         let name = self.cursor.name("the module's name")?;
         self.module.name = self.str(name);
+        // XLA's lexer takes `name:` for a name too.
+        if self.cursor.peek() == b':' {
+            self.cursor.bump();
+        }
         while self.cursor.eat(b',') {
             let Some(span) = self.cursor.ident() else {
                 return Err(self.cursor.unexpected("an attribute of the module"));
@@ -134,12 +138,13 @@ impl Parser<'_> {
             }
         }
         self.cursor.expect(b')', "`)` after an alias")?;
-        self.alias_spans.push(start..self.cursor.pos());
+        let text = self.str(start..self.cursor.pos());
         Ok(InputOutputAlias {
             output_index,
             parameter,
             parameter_index,
             kind,
+            text,
         })
     }
 
@@ -153,10 +158,11 @@ impl Parser<'_> {
         self.cursor.expect(b',', "`,` after a parameter's number")?;
         let parameter_index = self.shape_index()?;
         self.cursor.expect(b')', "`)` after a donor")?;
-        self.donor_spans.push(start..self.cursor.pos());
+        let text = self.str(start..self.cursor.pos());
         Ok(BufferDonor {
             parameter,
             parameter_index,
+            text,
         })
     }
 
@@ -257,7 +263,12 @@ impl Parser<'_> {
         };
         let mut errors: Vec<(Range<usize>, String)> = Vec::new();
         let mut outputs = std::collections::BTreeSet::new();
-        for (alias, span) in self.module.input_output_alias.iter().zip(&self.alias_spans) {
+        let span_of = |text: Str| {
+            let start = text.start() as usize;
+            start..start + self.module.str(text).len()
+        };
+        for alias in &self.module.input_output_alias {
+            let span = span_of(alias.text);
             let output = crate::shape::DisplayIndex(&alias.output_index);
             if self
                 .module
@@ -273,7 +284,8 @@ impl Parser<'_> {
                 errors.push((span.clone(), message));
             }
         }
-        for (donor, span) in self.module.buffer_donors.iter().zip(&self.donor_spans) {
+        for donor in &self.module.buffer_donors {
+            let span = span_of(donor.text);
             if let Err(message) = parameter_part(donor.parameter, &donor.parameter_index) {
                 errors.push((span.clone(), message));
             }

@@ -77,6 +77,7 @@ impl Parser<'_> {
         if !good {
             return Ok(None);
         }
+        self.check_agreement(op, &op_span, shape, &operands, &attrs)?;
         if let Some(phase) = op.phase {
             let span = self.cursor.span_from(start);
             return self.async_sugar(body, name, shape, op.opcode, phase, operands, attrs, span);
@@ -103,7 +104,15 @@ impl Parser<'_> {
 
     /// Adds an instruction to the module and to the order of its computation.
     pub(super) fn push_instr(&mut self, body: &mut Body, instr: Instr) -> InstrId {
+        let start = match instr.opcode {
+            Opcode::AsyncStart => Some(self.module.instrs.next_id()),
+            Opcode::AsyncUpdate => self.async_start_of.get(&instr.operands[0]).copied(),
+            _ => None,
+        };
         let id = self.module.instrs.push(instr);
+        if let Some(start) = start {
+            self.async_start_of.insert(id, start);
+        }
         body.instrs.push(id);
         id
     }

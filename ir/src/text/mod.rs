@@ -10,6 +10,7 @@
 //! assert_eq!(slabplan_ir::text::print(&module), source);
 //! ```
 
+mod agreement;
 mod async_sugar;
 mod attrs;
 mod computation;
@@ -26,7 +27,7 @@ mod single;
 mod structured;
 
 pub use diagnostic::Diagnostic;
-pub use print::{print, print_instruction};
+pub use print::{definition_order, print, print_instruction};
 
 use crate::module::Module;
 

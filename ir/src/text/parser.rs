@@ -53,15 +53,14 @@ pub(super) struct Parser<'s> {
     pub(super) depth: usize,
     /// `ENTRY` of the text.
     pub(super) entry: Option<CompId>,
-    /// Where the header's aliases and donors stand, for errors found later.
-    pub(super) alias_spans: Vec<Range<usize>>,
-    pub(super) donor_spans: Vec<Range<usize>>,
     /// How many nested instructions and inline computations got a name, by its start.
     pub(super) generated_names: Table<String, usize>,
     /// Computations whose names were generated.
     pub(super) unnamed: Vec<CompId>,
     /// Parts of all shapes that were inferred.
     pub(super) inferred_parts: u64,
+    /// The async-start that every async-start and -update belongs to.
+    pub(super) async_start_of: Table<InstrId, InstrId>,
     /// Whether the end of the text was reported as an error.
     pub(super) reported_end: bool,
     /// Whether operands that are not defined become parameters: in the single-instruction form.
@@ -124,11 +123,10 @@ impl<'s> Parser<'s> {
             attr_names: AttrName::ALL.iter().map(|&a| (a.name(), a)).collect(),
             depth: 0,
             entry: None,
-            alias_spans: Vec::new(),
-            donor_spans: Vec::new(),
             generated_names: Table::default(),
             unnamed: Vec::new(),
             inferred_parts: 0,
+            async_start_of: Table::default(),
             reported_end: false,
             reify_parameters: false,
         }

@@ -34,8 +34,9 @@ pub(super) struct Printer<'m> {
     shapes: Vec<Option<(u32, u32)>>,
 }
 
-/// The computations in the order of their ids, but every callee before its callers.
-fn definition_order(module: &Module) -> Vec<CompId> {
+/// The computations in the order of their ids, but every callee before its callers, as text and
+/// protos list them. O(module).
+pub fn definition_order(module: &Module) -> Vec<CompId> {
     let callees = |comp: CompId| -> Vec<CompId> {
         module.computations[comp]
             .instrs

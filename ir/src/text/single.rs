@@ -22,6 +22,9 @@ impl Parser<'_> {
         } else {
             self.push_str("_")?
         };
+        if !named && !self.at_shape() {
+            return Err(self.cursor.unexpected("`name =` or a shape"));
+        }
         let comp_name = self.push_str("_")?;
         let id = self.module.computations.push(Computation {
             name: comp_name,
@@ -31,6 +34,7 @@ impl Parser<'_> {
             execution_thread: None,
             has_signature: true,
         });
+        self.computations.insert("_", Some(id));
         self.module.name = self.push_str("_")?;
         self.module.is_scheduled = true;
         self.reify_parameters = true;

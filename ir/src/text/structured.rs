@@ -93,6 +93,30 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// `{mode=highest}` or `{tolerance={rtol=0.5, atol=1, ulps=2}}`.
+    pub(super) fn result_accuracy(&mut self) -> Rule<()> {
+        self.cursor.expect(b'{', "`{` before an accuracy")?;
+        if self.cursor.eat_word("mode") {
+            self.cursor.expect(b'=', "`=` after `mode`")?;
+            if !self.cursor.eat_word("default") && !self.cursor.eat_word("highest") {
+                return Err(self.cursor.unexpected("`default` or `highest`"));
+            }
+        } else if self.cursor.eat_word("tolerance") {
+            self.cursor.expect(b'=', "`=` after `tolerance`")?;
+            self.braced("a tolerance", |p| {
+                let names = ["atol", "rtol", "ulps"];
+                if !names.iter().any(|name| p.cursor.eat_word(name)) {
+                    return Err(p.cursor.unexpected("`atol`, `rtol` or `ulps`"));
+                }
+                p.cursor.expect(b'=', "`=` after a tolerance's name")?;
+                p.number()
+            })?;
+        } else {
+            return Err(self.cursor.unexpected("`mode` or `tolerance`"));
+        }
+        self.cursor.expect(b'}', "`}` after an accuracy")
+    }
+
     fn bracketed(&mut self) -> Rule<SmallVec<[i64; 4]>> {
         self.cursor.expect(b'[', "`[`")?;
         let mut dims = SmallVec::new();

@@ -29,7 +29,8 @@ fn check_input_output(sink: &mut Sink<'_>) {
     let module = sink.module;
     let mut outputs: Set<&[u32]> = Set::default();
     let mut arguments: Set<(u32, &[u32])> = Set::default();
-    for alias in &module.input_output_alias {
+    for (n, alias) in (0..).zip(&module.input_output_alias) {
+        let place = Place::Alias(n);
         let output = DisplayIndex(&alias.output_index).to_string();
         let argument = format!(
             "({}, {})",
@@ -48,7 +49,7 @@ fn check_input_output(sink: &mut Sink<'_>) {
             };
             sink.error(
                 ErrorKind::Alias,
-                Place::Module,
+                place,
                 format!("{what}: {missing}"),
                 "remove the entry, or correct its indices",
             );
@@ -57,7 +58,7 @@ fn check_input_output(sink: &mut Sink<'_>) {
         if !outputs.insert(&alias.output_index) {
             sink.error(
                 ErrorKind::Alias,
-                Place::Module,
+                place,
                 format!("{what}: output {output} already has an alias"),
                 "keep one of the two",
             );
@@ -65,7 +66,7 @@ fn check_input_output(sink: &mut Sink<'_>) {
         if !arguments.insert((alias.parameter, &alias.parameter_index)) {
             sink.error(
                 ErrorKind::Alias,
-                Place::Module,
+                place,
                 format!("{what}: parameter {argument} already has an output"),
                 "keep one of the two",
             );
@@ -74,14 +75,15 @@ fn check_input_output(sink: &mut Sink<'_>) {
             let message = format!("{what}: {why}");
             if alias.kind == AliasKind::Must {
                 let remedy = "give both the same layout, or make it a may-alias";
-                sink.error(ErrorKind::Alias, Place::Module, message, remedy);
+                sink.error(ErrorKind::Alias, place, message, remedy);
             } else {
                 let remedy = "the output gets bytes of its own";
-                sink.warning(ErrorKind::Alias, Place::Module, message, remedy);
+                sink.warning(ErrorKind::Alias, place, message, remedy);
             }
         }
     }
-    for donor in &module.buffer_donors {
+    for (n, donor) in (0..).zip(&module.buffer_donors) {
+        let place = Place::Donor(n);
         let argument = format!(
             "({}, {})",
             donor.parameter,
@@ -90,7 +92,7 @@ fn check_input_output(sink: &mut Sink<'_>) {
         if argument_shape(module, donor.parameter, &donor.parameter_index).is_none() {
             sink.error(
                 ErrorKind::Alias,
-                Place::Module,
+                place,
                 format!("buffer_donor {argument}: the entry has no such parameter"),
                 "remove the entry, or correct its index",
             );
@@ -98,7 +100,7 @@ fn check_input_output(sink: &mut Sink<'_>) {
         if !arguments.insert((donor.parameter, &donor.parameter_index)) {
             sink.error(
                 ErrorKind::Alias,
-                Place::Module,
+                place,
                 format!("buffer_donor {argument}: this parameter is given away twice"),
                 "keep one of the two",
             );

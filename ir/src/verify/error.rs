@@ -5,6 +5,7 @@ use std::fmt;
 use crate::entity::{CompId, InstrId};
 use crate::instr::Instr;
 use crate::module::Module;
+use crate::strings::Str;
 
 /// What kind of rule is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +47,10 @@ pub enum ErrorKind {
 pub enum Place {
     /// The module's header.
     Module,
+    /// An entry of `input_output_alias`, by its number in the list.
+    Alias(u32),
+    /// An entry of `buffer_donor`, by its number in the list.
+    Donor(u32),
     /// A computation.
     Computation(CompId),
     /// An instruction.
@@ -184,14 +189,21 @@ impl<'a> Sink<'a> {
     ) -> VerifyError {
         let module = self.module;
         let (prefix, name) = match place {
-            Place::Module => ("module ", module.name),
+            Place::Module | Place::Alias(_) | Place::Donor(_) => ("module ", module.name),
             Place::Computation(c) => ("computation %", module.computations[c].name),
             Place::Instr(i) => ("%", module.instrs[i].name),
         };
+        // What was not read from text is found by the module's name.
+        let text = match place {
+            Place::Alias(n) => module.input_output_alias[n as usize].text,
+            Place::Donor(n) => module.buffer_donors[n as usize].text,
+            _ => name,
+        };
+        let at = if text == Str::EMPTY { name } else { text };
         VerifyError {
             kind,
             place,
-            offset: name.start() as usize,
+            offset: at.start() as usize,
             message: format!("{prefix}{}: {message}", module.str(name)),
             remedy,
         }

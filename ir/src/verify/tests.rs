@@ -281,6 +281,7 @@ fn aliases_of_what_does_not_exist() {
     m.buffer_donors.push(crate::module::BufferDonor {
         parameter: 1,
         parameter_index: crate::ShapeIndex::default(),
+        text: crate::strings::Str::EMPTY,
     });
     assert_eq!(errors(&m)[0].kind, ErrorKind::Alias);
 }

@@ -406,7 +406,7 @@ fn pieces(
     members: &BTreeMap<u32, (u32, u64, Vec<PosId>)>,
 ) -> BTreeMap<u32, (u32, u64)> {
     let mut pieces = BTreeMap::new();
-    for (id, instr) in module.instrs.iter() {
+    for id in module.instrs.keys() {
         if module.custom_call_target(id) != Some("ConcatBitcast") {
             continue;
         }
@@ -415,7 +415,8 @@ fn pieces(
             continue;
         }
         let mut distance = 0;
-        for &o in &instr.operands {
+        for number in slabplan_ir::pieces::piece_order(module, id) {
+            let o = module.instrs[id].operands[number];
             let pos = classes.positions.root(o);
             let class = classes.find(pos);
             pieces.insert(class, (whole, distance));

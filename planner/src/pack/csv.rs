@@ -7,9 +7,7 @@
 //! separated by blanks. An empty field of an optional column, or -1, stands for none.
 
 use super::problem::{Buffer, Interval, Problem};
-use rustc_hash::FxHashMap;
-use smallvec::smallvec;
-use std::fmt::Write as _;
+use smallvec::{SmallVec, smallvec};
 use thiserror::Error;
 
 /// A problem whose buffers have names.
@@ -33,13 +31,10 @@ pub struct CsvError {
     pub message: String,
 }
 
-/// Reads a problem. A byte order mark, carriage returns and blank lines are passed over.
+/// Reads a problem. A byte order mark, carriage returns and blank lines are passed over. O(n log n).
 pub fn parse(text: &str) -> Result<Named, CsvError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut rows = (1..)
-        .zip(text.lines())
-        .filter(|(_, row)| !row.trim().is_empty());
-    let (line, header) = rows.next().ok_or_else(|| {
+    let (line, header) = rows(text).next().ok_or_else(|| {
         error(
             1,
             1,
@@ -48,29 +43,65 @@ pub fn parse(text: &str) -> Result<Named, CsvError> {
     })?;
     let columns = Columns::new(line, header)?;
     let mut named = Named::default();
-    let mut seen: FxHashMap<&str, usize> = FxHashMap::default();
-    for (line, row) in rows {
-        let fields = columns.split(line, row)?;
-        let id = fields.get(columns.id).text;
-        if let Some(first) = seen.insert(id, line) {
-            return Err(fields
-                .get(columns.id)
-                .error(&format!("duplicate id `{id}`; first on line {first}")));
-        }
+    let mut fields = Fields::new();
+    for (line, row) in rows(text).skip(1) {
+        columns.split(line, row, &mut fields)?;
         named.problem.buffers.push(buffer(&columns, &fields)?);
-        named.names.push(id.to_owned());
+        named.names.push(fields[columns.id].text.to_owned());
     }
-    number_by_name(&mut named);
-    Ok(named)
+    match number_by_name(&mut named) {
+        None => Ok(named),
+        Some((first, second)) => {
+            let row = |index: usize| rows(text).nth(index + 1).unwrap_or((line, header));
+            let (line, row_text) = row(second);
+            columns.split(line, row_text, &mut fields)?;
+            let id = fields[columns.id];
+            Err(id.error(&format!(
+                "duplicate id `{}`; first on line {}",
+                id.text,
+                row(first).0
+            )))
+        }
+    }
 }
 
-/// Gives every buffer its rank among the names as its id.
-pub(super) fn number_by_name(named: &mut Named) {
-    let mut order: Vec<usize> = (0..named.names.len()).collect();
-    order.sort_by(|&a, &b| named.names[a].cmp(&named.names[b]));
-    for (rank, index) in (0..).zip(order) {
-        named.problem.buffers[index].id = rank;
+/// The rows that are not blank, with their line numbers.
+fn rows(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    (1..)
+        .zip(text.lines())
+        .filter(|(_, row)| !row.trim().is_empty())
+}
+
+/// Gives every buffer its rank among the names as its id. Of two equal names, returns the indices: that of the first
+/// row that repeats a name comes second.
+pub(super) fn number_by_name(named: &mut Named) -> Option<(usize, usize)> {
+    let names = &named.names;
+    // Most names differ in their first eight bytes.
+    let mut order: Vec<(u64, u32)> = names.iter().map(|name| head(name)).zip(0..).collect();
+    order.sort_unstable_by(|a, b| {
+        let name = |it: &(u64, u32)| &names[it.1 as usize];
+        a.0.cmp(&b.0)
+            .then_with(|| name(a).cmp(name(b)))
+            .then(a.1.cmp(&b.1))
+    });
+    let repeated = order
+        .windows(2)
+        .filter(|it| it[0].0 == it[1].0 && names[it[0].1 as usize] == names[it[1].1 as usize]);
+    let earliest = repeated
+        .min_by_key(|it| it[1].1)
+        .map(|it| (it[0].1 as usize, it[1].1 as usize));
+    for (rank, it) in (0..).zip(order) {
+        named.problem.buffers[it.1 as usize].id = rank;
     }
+    earliest
+}
+
+/// The first eight bytes of a name, as a number of the same order.
+fn head(name: &str) -> u64 {
+    let mut bytes = [0; 8];
+    let count = name.len().min(8);
+    bytes[..count].copy_from_slice(&name.as_bytes()[..count]);
+    u64::from_be_bytes(bytes)
 }
 
 /// Writes a problem, with the offsets of a packing if there is one.
@@ -98,49 +129,75 @@ pub fn print(named: &Named, offsets: Option<&[u64]>) -> String {
             buffer.live.first().map_or(0, |it| it.start),
             buffer.live.last().map_or(0, |it| it.end),
         );
-        // Writing to a string can't fail.
-        let _ = write!(out, "{name},{lower},{upper},{}", buffer.size);
+        out.push_str(name);
+        for number in [lower, upper, buffer.size] {
+            push(&mut out, Some(number));
+        }
         if has_alignment {
-            let _ = write!(out, ",{}", buffer.alignment);
+            push(&mut out, Some(buffer.alignment));
         }
         if has_hint {
-            let _ = write!(
-                out,
-                ",{}",
-                buffer.hint.map_or("-1".to_owned(), |it| it.to_string())
-            );
+            push(&mut out, buffer.hint);
         }
         if has_gaps {
             let gaps = buffer
                 .live
                 .windows(2)
                 .map(|pair| format!("{}-{}", pair[0].end, pair[1].start));
-            let _ = write!(out, ",{}", gaps.collect::<Vec<_>>().join(" "));
+            out.push(',');
+            out.push_str(&gaps.collect::<Vec<_>>().join(" "));
         }
         if has_offset {
-            let offset = offsets.map(|it| it[index]).or(buffer.fixed);
-            let _ = write!(
-                out,
-                ",{}",
-                offset.map_or("-1".to_owned(), |it| it.to_string())
-            );
+            push(&mut out, offsets.map(|it| it[index]).or(buffer.fixed));
         }
         out.push('\n');
     }
     out
 }
 
+/// Adds a comma and a number, or -1 for none.
+fn push(out: &mut String, number: Option<u64>) {
+    out.push(',');
+    let Some(mut rest) = number else {
+        out.push_str("-1");
+        return;
+    };
+    let (mut digits, mut first) = ([b'0'; 20], 20);
+    loop {
+        first -= 1;
+        digits[first] += (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend(digits[first..].iter().map(|&digit| char::from(digit)));
+}
+
 /// One field and where it stands.
 #[derive(Clone, Copy)]
 struct Field<'a> {
     text: &'a str,
+    row: &'a str,
     line: usize,
-    column: usize,
+    /// Where the field begins in the row, blanks included.
+    at: usize,
 }
 
 impl Field<'_> {
     fn error(self, message: &str) -> CsvError {
-        error(self.line, self.column, message)
+        error(self.line, self.column(), message)
+    }
+
+    /// Column of the first character that is not blank, from 1.
+    fn column(self) -> usize {
+        let (before, raw) = self.row.split_at(self.at);
+        let blanks = if self.text.is_empty() {
+            0
+        } else {
+            raw.chars().take_while(|it| it.is_whitespace()).count()
+        };
+        before.chars().count() + blanks + 1
     }
 
     fn number(self, name: &str) -> Result<u64, CsvError> {
@@ -164,13 +221,7 @@ impl Field<'_> {
 }
 
 /// The fields of one row.
-struct Fields<'a>(Vec<Field<'a>>);
-
-impl<'a> Fields<'a> {
-    fn get(&self, column: usize) -> Field<'a> {
-        self.0[column]
-    }
-}
+type Fields<'a> = SmallVec<[Field<'a>; 8]>;
 
 /// Where each column is.
 struct Columns {
@@ -201,7 +252,8 @@ impl Columns {
         ];
         let mut places = [None; KNOWN.len()];
         let mut is_inclusive = false;
-        let fields = split(line, header);
+        let mut fields = Fields::new();
+        split(line, header, &mut fields);
         for (place, field) in fields.iter().enumerate() {
             let name = match field.text {
                 "buffer" | "buffer_id" => "id",
@@ -245,14 +297,19 @@ impl Columns {
         })
     }
 
-    fn split<'a>(&self, line: usize, row: &'a str) -> Result<Fields<'a>, CsvError> {
-        let fields = split(line, row);
+    fn split<'a>(
+        &self,
+        line: usize,
+        row: &'a str,
+        fields: &mut Fields<'a>,
+    ) -> Result<(), CsvError> {
+        split(line, row, fields);
         if fields.len() == self.count {
-            return Ok(Fields(fields));
+            return Ok(());
         }
         let column = fields
             .get(self.count)
-            .map_or(row.chars().count() + 1, |field| field.column);
+            .map_or(row.chars().count() + 1, |field| field.column());
         Err(error(
             line,
             column,
@@ -265,46 +322,43 @@ impl Columns {
     }
 }
 
-fn split(line: usize, row: &str) -> Vec<Field<'_>> {
-    let mut column = 1;
-    let cut = row.split(',').map(|raw| {
+fn split<'a>(line: usize, row: &'a str, fields: &mut Fields<'a>) {
+    fields.clear();
+    let mut at = 0;
+    for raw in row.split(',') {
         let text = raw.trim();
-        let blanks = raw.chars().take_while(|it| it.is_whitespace()).count();
-        let field = Field {
+        fields.push(Field {
             text,
+            row,
             line,
-            column: column + if text.is_empty() { 0 } else { blanks },
-        };
-        column += raw.chars().count() + 1;
-        field
-    });
-    cut.collect()
+            at,
+        });
+        at += raw.len() + 1;
+    }
 }
 
 fn buffer(columns: &Columns, fields: &Fields<'_>) -> Result<Buffer, CsvError> {
-    let lower = fields.get(columns.lower).number("lower")?;
-    let mut upper = fields.get(columns.upper).number("upper")?;
+    let lower = fields[columns.lower].number("lower")?;
+    let mut upper = fields[columns.upper].number("upper")?;
     if columns.is_inclusive {
         upper = upper
             .checked_add(1)
-            .ok_or_else(|| fields.get(columns.upper).error("end is too large"))?;
+            .ok_or_else(|| fields[columns.upper].error("end is too large"))?;
     }
     if upper < lower {
-        return Err(fields
-            .get(columns.upper)
-            .error(&format!("upper {upper} is below lower {lower}")));
+        return Err(fields[columns.upper].error(&format!("upper {upper} is below lower {lower}")));
     }
-    let mut buffer = Buffer::new(0, lower, upper, fields.get(columns.size).number("size")?);
-    if let Some(field) = columns.alignment.map(|it| fields.get(it)) {
+    let mut buffer = Buffer::new(0, lower, upper, fields[columns.size].number("size")?);
+    if let Some(field) = columns.alignment.map(|it| fields[it]) {
         buffer.alignment = field.option("alignment")?.unwrap_or(1);
         if buffer.alignment == 0 {
             return Err(field.error("alignment 0; use 1 for no alignment"));
         }
     }
-    if let Some(field) = columns.hint.map(|it| fields.get(it)) {
+    if let Some(field) = columns.hint.map(|it| fields[it]) {
         buffer.hint = field.option("hint")?;
     }
-    if let Some(field) = columns.offset.map(|it| fields.get(it)) {
+    if let Some(field) = columns.offset.map(|it| fields[it]) {
         buffer.fixed = field.option("offset")?;
         if buffer
             .fixed
@@ -316,7 +370,7 @@ fn buffer(columns: &Columns, fields: &Fields<'_>) -> Result<Buffer, CsvError> {
             )));
         }
     }
-    if let Some(field) = columns.gaps.map(|it| fields.get(it)) {
+    if let Some(field) = columns.gaps.map(|it| fields[it]) {
         cut_gaps(&mut buffer, field, u64::from(columns.is_inclusive))?;
     }
     Ok(buffer)

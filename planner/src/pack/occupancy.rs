@@ -89,6 +89,12 @@ impl Occupancy {
         }
     }
 
+    /// Whether nothing that was inserted meets `parts` of a unit at `offset`.
+    pub(super) fn is_free(&mut self, parts: &[Part], offset: u64) -> bool {
+        self.gather(parts);
+        self.push_up(offset) == offset
+    }
+
     /// Moves `offset` up past everything that a unit there would meet.
     fn push_up(&self, mut offset: u64) -> u64 {
         let mut settled = 0;

@@ -1,7 +1,7 @@
 //! What the packer is asked for and what it answers.
 
 /// How hard to try. Every figure is a count of work, never of time, so that results are reproducible.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Effort {
     /// One near-linear pass; for huge inputs or quick looks.
     Fast,
@@ -13,10 +13,12 @@ pub enum Effort {
 }
 
 /// Settings of the packer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PackConfig {
     /// How hard to try.
     pub effort: Effort,
+    /// Which random choices are made, for portfolios: each number searches in other orders, and 0 is as good as any.
+    pub variation: u32,
 }
 
 /// What the packer has reached so far. Handed to the caller's callback now and then.

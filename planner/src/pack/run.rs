@@ -1,180 +1,296 @@
 //! The entry point: heuristics first, then search, until the bound is met or the effort is spent.
 
 use super::bound::lower_bound;
-use super::local::squeak;
+use super::eject;
+use super::heuristics::{Heuristic, Start, squeak};
+use super::large;
 use super::model::Model;
-use super::order::{Fit, Order, TICK};
 use super::packing::{Control, Effort, PackConfig, Packing, Progress};
 use super::problem::{Problem, ProblemError};
 use super::scale::Scaled;
 use super::search::{Space, Standing, improve};
 use super::share;
+use super::share_options::shared_pairs;
 use super::sweep::check_fixed;
 
 /// Packs `problem` as low as the effort allows. `watch` hears of progress every thousand nodes or so and may stop the
-/// search; the best packing so far is then returned. The result depends on the problem and the effort alone, and not on
-/// the order of the buffers.
+/// search; the best packing so far is then returned. The result depends on the problem and the configuration alone, and
+/// not on the order of the buffers.
 pub fn pack(
     problem: &Problem,
     config: &PackConfig,
     watch: &mut dyn FnMut(&Progress) -> Control,
 ) -> Result<Packing, ProblemError> {
+    in_steps(problem, watch, |problem, watch| {
+        pack_steps(problem, config, watch)
+    })
+}
+
+/// Packs `problem` with one heuristic alone, for comparison: the same judge, bound and report as [`pack`].
+pub fn pack_with(
+    problem: &Problem,
+    heuristic: Heuristic,
+    watch: &mut dyn FnMut(&Progress) -> Control,
+) -> Result<Packing, ProblemError> {
+    in_steps(problem, watch, |problem, watch| {
+        let model = Model::new(problem, &[])?;
+        check_fixed(problem, &model)?;
+        let mut run = Run::new(lower_bound(problem, &model), watch);
+        run.heuristic(&model, heuristic);
+        Ok(run.finish(problem))
+    })
+}
+
+/// Counts in steps of the alignment where there is one for all.
+fn in_steps(
+    problem: &Problem,
+    watch: &mut dyn FnMut(&Progress) -> Control,
+    pack: impl Fn(&Problem, &mut dyn FnMut(&Progress) -> Control) -> Result<Packing, ProblemError>,
+) -> Result<Packing, ProblemError> {
     problem.check()?;
     let Some(scaled) = Scaled::new(problem) else {
-        return pack_bytes(problem, config, watch);
+        return pack(problem, watch);
     };
-    let packing = pack_bytes(&scaled.problem, config, &mut |p| watch(&scaled.progress(p)))?;
+    let packing = pack(&scaled.problem, &mut |p| watch(&scaled.progress(p)))?;
     Ok(scaled.packing(packing))
 }
 
 /// [`pack`] with offsets that are searched byte by byte, or step by step of a scaled problem.
-fn pack_bytes(
+fn pack_steps(
     problem: &Problem,
     config: &PackConfig,
     watch: &mut dyn FnMut(&Progress) -> Control,
 ) -> Result<Packing, ProblemError> {
-    let apart = Model::new(problem, &[])?;
+    let mut run = Run::new(0, watch);
+    let Some(apart) = Model::build(problem, &[], &mut || run.tick(0, "reading"))? else {
+        return Ok(stack(problem));
+    };
     check_fixed(problem, &apart)?;
-    let bound = lower_bound(problem, &apart);
-    let mut run = Run {
-        best: None,
-        bound,
-        nodes: 0,
-        stopped: false,
-        watch,
-    };
-    let pairs = share::choose(problem);
-    let shared = if pairs.is_empty() {
-        None
+    run.bound = lower_bound(problem, &apart);
+    if problem.may_share.is_empty() {
+        run.first(problem, &apart, config);
+        run.eject(&apart, config.effort);
+        run.search(problem, &apart, config);
     } else {
-        Some(Model::new(problem, &pairs)?)
-    };
-    if let Some(model) = &shared {
-        run.heuristics(model, config.effort);
+        run.sharing(problem, apart.with_options(problem), config)?;
     }
-    let sharing = run.height();
-    run.heuristics(&apart, config.effort);
-    let better = shared.filter(|_| sharing <= run.height()).unwrap_or(apart);
-    run.search(problem, &better, config.effort);
     Ok(run.finish(problem))
 }
 
-/// Every order with its rule, the best first. `Fast` stops after one.
-const PORTFOLIO: [(&str, Order, Fit); 7] = [
-    ("size, first fit", Order::Size, Fit::First),
-    ("peak, first fit", Order::Peak, Fit::First),
-    ("duration, first fit", Order::Duration, Fit::First),
-    ("area, first fit", Order::Area, Fit::First),
-    ("size, best fit", Order::Size, Fit::Best),
-    ("duration, best fit", Order::Duration, Fit::Best),
-    ("area, best fit", Order::Area, Fit::Best),
-];
+/// Every buffer above the one before: what is left when there was no time for anything. Without ties and fixed offsets.
+fn stack(problem: &Problem) -> Packing {
+    let mut height = 0u64;
+    let offset = |buffer: &super::problem::Buffer| {
+        let offset = height.next_multiple_of(buffer.alignment);
+        height = offset + buffer.size;
+        offset
+    };
+    let offsets = problem.buffers.iter().map(offset).collect();
+    let lower_bound = problem.buffers.iter().map(|it| it.size).max().unwrap_or(0);
+    Packing {
+        offsets,
+        height,
+        lower_bound,
+        optimal: height == lower_bound,
+        feasible: problem.capacity.is_none_or(|capacity| height <= capacity),
+        algorithm: "stacked, as there was no time",
+        effort_spent: 0,
+    }
+}
 
 /// Up to so many units, everything is tried; above, only what costs near-linear time and little of it.
 const LARGE: usize = 4_000;
 
+/// Units placed in rounds of local search, where the core of a large problem did not reach the bound.
+const FURTHER: usize = 200_000;
+
+/// What [`Run::eject`] calls itself.
+const EJECTIONS: &str = "ejections";
+
 /// One call of [`pack`].
-struct Run<'a> {
+pub(super) struct Run<'a> {
     best: Option<(u64, Vec<u64>, &'static str)>,
-    bound: u64,
+    pub(super) bound: u64,
     nodes: u64,
     stopped: bool,
     watch: &'a mut dyn FnMut(&Progress) -> Control,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    fn new(bound: u64, watch: &'a mut dyn FnMut(&Progress) -> Control) -> Self {
+        Self {
+            best: None,
+            bound,
+            nodes: 0,
+            stopped: false,
+            watch,
+        }
+    }
+
+    /// Height of the best packing so far.
+    pub(super) fn height(&self) -> u64 {
+        self.best.as_ref().map_or(u64::MAX, |best| best.0)
+    }
+
+    /// True when there is nothing left to do: the bound is met, or the caller stopped it and there is a packing.
+    pub(super) fn is_over(&self) -> bool {
+        self.height() <= self.bound || (self.stopped && self.best.is_some())
+    }
+
+    /// Tells the caller of progress and asks whether to go on.
+    pub(super) fn tick(&mut self, nodes: u64, algorithm: &'static str) -> Control {
+        self.nodes += nodes;
+        let progress = Progress {
+            height: self.height(),
+            lower_bound: self.bound,
+            nodes: self.nodes,
+            algorithm,
+        };
+        self.stopped |= (self.watch)(&progress) == Control::Stop;
+        if self.stopped {
+            Control::Stop
+        } else {
+            Control::Continue
+        }
+    }
+
+    /// Keeps a packing if it is the best so far.
+    pub(super) fn consider(&mut self, model: &Model, offsets: &[u64], algorithm: &'static str) {
+        let height = model.height(offsets);
+        if height < self.height() {
+            self.best = Some((height, model.buffer_offsets(offsets), algorithm));
+        }
+    }
+
+    /// Everything before the search over the whole.
+    fn first(&mut self, problem: &Problem, model: &Model, config: &PackConfig) {
+        if model.units.len() > LARGE {
+            let is_exact = problem.may_share.is_empty();
+            large::pack(self, model, config, is_exact);
+            let rounds = FURTHER / model.units.len();
+            if config.effort != Effort::Fast && rounds > 0 {
+                self.heuristic(model, Heuristic::SizeFirstFit);
+                self.heuristic(model, Heuristic::PeakFirstFit);
+                self.rounds(model, Start::Size, rounds);
+                self.rounds(model, Start::Peak, rounds);
+            }
+        } else {
+            self.heuristics(model, config.effort);
+        }
+    }
+
     /// Places the units in several orders, and improves the better ones.
     fn heuristics(&mut self, model: &Model, effort: Effort) {
-        let is_large = model.units.len() > LARGE;
-        let orders = match effort {
-            Effort::Fast => 1,
-            _ if is_large => 2,
-            _ => PORTFOLIO.len(),
+        let (tries, rounds) = match effort {
+            Effort::Fast => (1, 0),
+            Effort::Default => (Heuristic::ALL.len(), 20),
+            Effort::Max => (Heuristic::ALL.len(), 200),
         };
-        for &(name, order, fit) in &PORTFOLIO[..orders] {
-            self.rounds(model, name, order.units(model), fit, 1);
+        for heuristic in &Heuristic::ALL[..tries] {
+            self.heuristic(model, *heuristic);
         }
-        let rounds = match effort {
-            Effort::Fast => 0,
-            Effort::Default if is_large => 200_000 / model.units.len(),
-            Effort::Default => 20,
-            Effort::Max => 200,
-        };
-        for (name, order) in [
-            ("size, squeaky wheel", Order::Size),
-            ("peak, squeaky wheel", Order::Peak),
-        ] {
-            self.rounds(model, name, order.units(model), Fit::First, rounds);
+        self.rounds(model, Start::Size, rounds);
+        self.rounds(model, Start::Peak, rounds);
+    }
+
+    fn heuristic(&mut self, model: &Model, heuristic: Heuristic) {
+        if !self.is_over() {
+            let name = heuristic.name();
+            let (offsets, _) = heuristic.run(model, &mut |nodes| self.tick(nodes, name));
+            self.consider(model, &offsets, name);
         }
     }
 
     /// Places the units in an order that is improved from round to round.
-    fn rounds(
-        &mut self,
-        model: &Model,
-        name: &'static str,
-        mut order: Vec<u32>,
-        fit: Fit,
-        rounds: usize,
-    ) {
-        if self.height() <= self.bound || (self.stopped && self.best.is_some()) {
+    fn rounds(&mut self, model: &Model, start: Start, rounds: usize) {
+        let name = start.name();
+        if self.is_over() {
             return;
         }
-        let (bound, mut best) = (self.bound, None::<Vec<u64>>);
-        let mut progress = Progress {
-            height: self.height(),
-            lower_bound: bound,
-            nodes: self.nodes,
-            algorithm: name,
-        };
-        let mut stopped = self.stopped;
-        let watch = &mut *self.watch;
-        let mut tick = |progress: &mut Progress| {
-            stopped |= watch(progress) == Control::Stop;
-            if stopped {
-                Control::Stop
-            } else {
-                Control::Continue
-            }
-        };
-        let height = std::cell::Cell::new(progress.height);
-        let nodes = std::cell::Cell::new(0);
+        let bound = self.bound;
+        let run = std::cell::RefCell::new(self);
         squeak(
             model,
-            &mut order,
-            fit,
+            start.order(model),
             bound,
             rounds,
-            || {
-                progress.height = height.get();
-                nodes.set(nodes.get() + TICK);
-                progress.nodes = self.nodes + nodes.get();
-                tick(&mut progress)
-            },
+            &mut |nodes| run.borrow_mut().tick(nodes, name),
             |offsets| {
-                let now = model.height(offsets);
-                if now < height.get() {
-                    height.set(now);
-                    best = Some(offsets.to_vec());
-                }
-                if now <= bound {
+                let mut run = run.borrow_mut();
+                run.consider(model, offsets, name);
+                if run.is_over() {
                     Control::Stop
                 } else {
                     Control::Continue
                 }
             },
         );
-        self.nodes += nodes.get();
-        self.stopped = stopped;
-        if let Some(offsets) = best {
-            self.best = Some((height.get(), model.buffer_offsets(&offsets), name));
+    }
+
+    /// Packs `model`, which has the options of `problem`, with pairs decided on as units are placed, and decided on
+    /// beforehand; then searches in the way of sharing of the best packing.
+    fn sharing(
+        &mut self,
+        problem: &Problem,
+        model: Model,
+        config: &PackConfig,
+    ) -> Result<(), ProblemError> {
+        self.first(problem, &model, config);
+        let pairs = share::choose(problem);
+        if !pairs.is_empty() && !self.is_over() {
+            self.first(problem, &Model::new(problem, &pairs)?, config);
         }
+        self.eject(&model, config.effort);
+        if self.is_over() {
+            return Ok(());
+        }
+        let best = self.best.as_ref().map(|best| best.1.as_slice());
+        let chosen = best.map_or_else(Vec::new, |offsets| shared_pairs(problem, offsets));
+        let settled = if chosen.is_empty() {
+            model
+        } else {
+            Model::new(problem, &chosen)?
+        };
+        self.search(problem, &settled, config);
+        Ok(())
+    }
+
+    /// Lowers the best packing by ejections.
+    fn eject(&mut self, model: &Model, effort: Effort) {
+        let most = match effort {
+            Effort::Fast => 0,
+            Effort::Default => 12_000_000,
+            Effort::Max => 400_000_000,
+        };
+        let budget = most.min(8_000 * model.units.len() as u64);
+        let Some((_, offsets, _)) = self.best.as_ref().filter(|_| budget > 0) else {
+            return;
+        };
+        if self.is_over() {
+            return;
+        }
+        let (units, bound) = (model.unit_offsets(offsets), self.bound);
+        let run = std::cell::RefCell::new(self);
+        let mut told = 0;
+        eject::lower(
+            model,
+            units,
+            bound,
+            |steps| {
+                let nodes = steps / eject::STEPS_PER_PLACEMENT;
+                let control = run.borrow_mut().tick(nodes - told, EJECTIONS);
+                told = nodes;
+                steps < budget && control == Control::Continue
+            },
+            |offsets| run.borrow_mut().consider(model, offsets, EJECTIONS),
+        );
     }
 
     /// Searches below the best height in one way of sharing; what it finds is valid, and its proofs hold only when no
     /// pair could share otherwise.
-    fn search(&mut self, problem: &Problem, model: &Model, effort: Effort) {
+    fn search(&mut self, problem: &Problem, model: &Model, config: &PackConfig) {
         const TABLES: usize = 4 << 20;
+        let effort = config.effort;
         // A packing within the capacity is worth more than a lower one.
         let mut misses = problem
             .capacity
@@ -196,7 +312,6 @@ impl Run<'_> {
         let Some(space) = Space::new(model, TABLES) else {
             return;
         };
-        let step = 1;
         let mut standing = Standing {
             height: self.height(),
             bound: self.bound,
@@ -208,7 +323,7 @@ impl Run<'_> {
             &space,
             &mut standing,
             problem.capacity,
-            step,
+            config.variation,
             |now, nodes| {
                 *total = before + nodes;
                 if nodes.is_multiple_of(64) {
@@ -237,10 +352,6 @@ impl Run<'_> {
         if problem.may_share.is_empty() {
             self.bound = standing.bound;
         }
-    }
-
-    fn height(&self) -> u64 {
-        self.best.as_ref().map_or(u64::MAX, |best| best.0)
     }
 
     fn finish(self, problem: &Problem) -> Packing {

@@ -2,6 +2,7 @@
 
 use super::model::Model;
 use super::problem::{Problem, ProblemError};
+use super::radix;
 use super::validate::{Invalid, check_each};
 use rustc_hash::FxHashSet;
 use smallvec::{SmallVec, smallvec};
@@ -22,6 +23,9 @@ pub fn validate_fast(problem: &Problem, offsets: &[u64]) -> Result<u64, Invalid>
 
 /// Refuses buffers that are fixed to overlapping bytes.
 pub(super) fn check_fixed(problem: &Problem, model: &Model) -> Result<(), ProblemError> {
+    if model.units.iter().all(|unit| unit.fixed.is_none()) {
+        return Ok(());
+    }
     match first_overlap(problem, model, |unit| model.units[unit as usize].fixed) {
         Some((a, b)) => Err(ProblemError::FixedOverlap { a, b }),
         None => Ok(()),
@@ -34,47 +38,87 @@ fn first_overlap(
     model: &Model,
     place: impl Fn(u32) -> Option<u64>,
 ) -> Option<(u32, u32)> {
-    let pairs = Pairs::new(problem, model);
-    // (section, is a start, first byte, end, unit)
-    let mut events: Vec<(u32, bool, u64, u64, u32)> = Vec::new();
-    for unit in 0..model.units.len() as u32 {
-        let Some(offset) = place(unit) else { continue };
-        for part in model.parts(unit) {
-            let (low, high) = (offset + part.delta, offset + part.delta + part.size);
-            events.push((part.begin, true, low, high, unit));
-            events.push((part.end, false, low, high, unit));
-        }
-    }
-    events.sort_unstable();
+    let boxes = Boxes::new(model, place);
+    // Built when the first two units overlap, which seldom happens.
+    let mut pairs: Option<Pairs<'_>> = None;
     let mut live: BTreeMap<u64, (u64, SmallVec<[u32; 2]>)> = BTreeMap::new();
-    for (_, is_start, low, high, unit) in events {
-        if !is_start {
-            if let Some((_, owners)) = live.get_mut(&low) {
-                owners.retain(|it| *it != unit);
-                if owners.is_empty() {
-                    live.remove(&low);
-                }
-            }
+    let mut ended = 0;
+    for &(begin, index) in &boxes.begins {
+        while boxes.ends[ended].0 <= begin {
+            let gone = &boxes.list[boxes.ends[ended].1 as usize];
+            remove(&mut live, gone);
+            ended += 1;
+        }
+        let new = &boxes.list[index as usize];
+        let below = live.range_mut(..new.high).next_back();
+        let Some((_, (_, owners))) = below.filter(|(_, it)| it.0 > new.low) else {
+            live.insert(new.low, (new.high, smallvec![new.unit]));
             continue;
-        }
-        if let Some((_, (_, owners))) = live
-            .range_mut(..high)
-            .next_back()
-            .filter(|(_, it)| it.0 > low)
-        {
-            // The parts of a unit are disjoint, so these two units have members that overlap.
-            for &owner in owners.iter() {
-                let conflict = pairs.conflict(model, (owner, place(owner)), (unit, place(unit)));
-                if conflict.is_some() {
-                    return conflict;
-                }
+        };
+        // The parts of a unit are disjoint, so these two units have members that overlap.
+        let pairs = pairs.get_or_insert_with(|| Pairs::new(problem, model));
+        let this = (new.unit, boxes.places[new.unit as usize]);
+        for &owner in owners.iter() {
+            let conflict = pairs.conflict(model, (owner, boxes.places[owner as usize]), this);
+            if conflict.is_some() {
+                return conflict;
             }
-            owners.push(unit);
-        } else {
-            live.insert(low, (high, smallvec![unit]));
         }
+        owners.push(new.unit);
     }
     None
+}
+
+/// Takes one owner out of the live ranges.
+fn remove(live: &mut BTreeMap<u64, (u64, SmallVec<[u32; 2]>)>, gone: &ByteRange) {
+    if let Some((_, owners)) = live.get_mut(&gone.low) {
+        owners.retain(|it| *it != gone.unit);
+        if owners.is_empty() {
+            live.remove(&gone.low);
+        }
+    }
+}
+
+/// The bytes of one part of a placed unit.
+struct ByteRange {
+    low: u64,
+    high: u64,
+    unit: u32,
+}
+
+/// All parts of placed units, by begin and by end.
+struct Boxes {
+    list: Vec<ByteRange>,
+    begins: Vec<(u64, u32)>,
+    ends: Vec<(u64, u32)>,
+    /// By unit.
+    places: Vec<Option<u64>>,
+}
+
+impl Boxes {
+    fn new(model: &Model, place: impl Fn(u32) -> Option<u64>) -> Self {
+        let places: Vec<Option<u64>> = (0..model.units.len() as u32).map(place).collect();
+        let (mut list, mut begins, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        for (unit, place) in (0u32..).zip(&places) {
+            let Some(offset) = *place else { continue };
+            for part in model.parts(unit) {
+                let index = list.len() as u32;
+                begins.push((u64::from(part.begin), index));
+                ends.push((u64::from(part.end), index));
+                let low = offset + part.delta;
+                let high = low + part.size;
+                list.push(ByteRange { low, high, unit });
+            }
+        }
+        radix::sort_by_key(&mut begins);
+        radix::sort_by_key(&mut ends);
+        Self {
+            list,
+            begins,
+            ends,
+            places,
+        }
+    }
 }
 
 /// Knows the buffers of units, and which of those may share.
@@ -126,7 +170,11 @@ impl<'a> Pairs<'a> {
                     a_offset + model.place_of(first).1,
                     b_offset + model.place_of(second).1,
                 );
-                let meet = low < other + y.size && other < low + x.size && x.overlaps_in_time(y);
+                let meet = x.size > 0
+                    && y.size > 0
+                    && low < other + y.size
+                    && other < low + x.size
+                    && x.overlaps_in_time(y);
                 if meet
                     && !((low, x.size) == (other, y.size)
                         && self.allowed.contains(&(first, second)))

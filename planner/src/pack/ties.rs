@@ -11,6 +11,11 @@ pub(super) struct Residue {
 }
 
 impl Residue {
+    /// All multiples of an alignment.
+    pub(super) fn multiples_of(align: u64) -> Self {
+        Self { align, phase: 0 }
+    }
+
     /// The lowest permitted offset that is at least `offset`.
     pub(super) fn at_least(self, offset: u64) -> u64 {
         if self.align == 1 {
@@ -20,6 +25,11 @@ impl Residue {
             return self.phase;
         }
         self.phase + (offset - self.phase).next_multiple_of(self.align)
+    }
+
+    /// The highest permitted offset that is at most `offset`, which must be no lower than some permitted one.
+    pub(super) fn at_most(self, offset: u64) -> u64 {
+        offset - offset.saturating_sub(self.phase) % self.align
     }
 
     /// The distance between permitted offsets, and the lowest of them.

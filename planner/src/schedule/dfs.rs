@@ -3,8 +3,8 @@
 //! XLA's `DFSMemoryScheduler`: what is shared by many stays live long in any case, so it comes
 //! first; of the rest, what needs much memory to make comes before other results are held.
 
-use super::model::Region;
 use super::post_order::depth_first;
+use super::region::Region;
 
 /// An order that keeps `region.before`. O(E log E) in the precedences.
 pub(super) fn order(region: &Region) -> Vec<u32> {

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::model::Region;
+use super::region::Region;
 
 /// Net bytes freed, users, the earlier first.
 type Priority = (i128, u32, Reverse<u32>);

@@ -1,35 +1,56 @@
-//! Memory-aware scheduling: an order of instructions with a low peak of live bytes.
+//! Memory-aware scheduling: an order of instructions with a low peak of live bytes, and a bound for all orders.
 //!
-//! Several heuristics order each computation, callees before callers; each order is
-//! replayed (`measure.rs`) and the one with the lowest peak is kept. So the result is
-//! never worse than the order of the text, which is always among the candidates. XLA's default
-//! `HloMemoryScheduler` works alike; beyond it, orders that let in-place operations come after all
-//! other readers of what they overwrite are preferred (`precedence.rs`), results that may take a
-//! dying operand's bytes are not counted twice, and the peaks of called computations count.
+//! Simple heuristics order each computation, callees before callers, and the orders are improved: at the peak, a
+//! minimum cut says what should have run by then. The result is never worse than the order of the text, which is
+//! always among the candidates. XLA's default `HloMemoryScheduler` has the simple heuristics; beyond it, orders that let
+//! in-place operations come after all other readers of what they overwrite are preferred, results that may
+//! take a dying operand's bytes are not counted twice, and the peaks of called computations count.
 //!
 //! ```text
-//! model        values, their sizes, who defines and who reads them, in one computation
-//! precedence   who must come before whom
-//! measure      peak of an order
-//! list, dfs, post_order    heuristics
+//! model, region            values, their sizes, who defines and who reads them, in the module and in one computation
+//! precedence, distance     who must come before whom
+//! graph                    one memory space of a region; what each step of an order needs
+//! list, dfs, post_order    simple heuristics
+//! greedy                   list scheduling from both ends, and settling
+//! cut, flow                the least that can be live at an instruction
+//! improve, search, branch  lower the peak
+//! bound                    the certificate
 //! ```
 
+mod bound;
+mod branch;
+mod cut;
 mod dfs;
+mod distance;
+mod flow;
+mod graph;
+mod greedy;
+mod improve;
 mod list;
-mod measure;
 mod model;
 mod post_order;
 mod precedence;
+mod region;
+mod search;
 mod table;
 #[cfg(test)]
 mod tests;
 
 use slabplan_ir::entity::SecondaryMap;
 use slabplan_ir::{Bytes, CompId, InstrId, Module, Target};
+use smallvec::SmallVec;
 
 use crate::error::PlanError;
-use measure::{Peaks, measure};
-use model::{Model, Region};
+use crate::pack::Effort;
+use branch::Answer;
+use graph::{Backwards, Forwards, Graph, View};
+use greedy::Prefer;
+use improve::{Work, improve, settle};
+use model::Model;
+use region::Region;
+
+/// Bytes by memory space, in the order of `Model::spaces`.
+type Peaks = SmallVec<[u64; 4]>;
 
 /// How an order is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,15 +63,21 @@ pub enum Candidate {
     Dfs,
     /// Depth first from the results, operands in their order.
     PostOrder,
+    /// Greedy from the first instruction on: next whatever leaves the fewest bytes.
+    Forward,
+    /// Greedy from the last instruction back: before it whatever then leaves the fewest bytes.
+    Backward,
 }
 
 impl Candidate {
     /// All, in the order of preference between equal peaks.
-    pub const ALL: [Candidate; 4] = [
+    pub const ALL: [Candidate; 6] = [
         Candidate::Text,
         Candidate::List,
         Candidate::Dfs,
         Candidate::PostOrder,
+        Candidate::Forward,
+        Candidate::Backward,
     ];
 
     /// Name for people and for configurations.
@@ -60,30 +87,81 @@ impl Candidate {
             Candidate::List => "list",
             Candidate::Dfs => "dfs",
             Candidate::PostOrder => "post-order",
+            Candidate::Forward => "forward",
+            Candidate::Backward => "backward",
         }
     }
 
-    fn order(self, region: &Region) -> Vec<u32> {
+    fn order(self, region: &Region, graph: &Graph) -> Vec<u32> {
+        let text = 0..region.len();
         match self {
-            Candidate::Text => (0..region.len()).collect(),
+            Candidate::Text => text.collect(),
             Candidate::List => list::order(region),
             Candidate::Dfs => dfs::order(region),
             Candidate::PostOrder => post_order::order(region),
+            Candidate::Forward => {
+                let rank: Vec<u32> = text.collect();
+                greedy::order(Forwards::new(graph), &rank, Prefer::Level, 0)
+            }
+            Candidate::Backward => {
+                let rank: Vec<u32> = text.rev().collect();
+                let mut order = greedy::order(Backwards::new(graph), &rank, Prefer::Level, 0);
+                order.reverse();
+                order
+            }
         }
     }
 }
 
-/// Settings of [`schedule`].
+/// Settings of [`schedules`].
 #[derive(Clone, Debug)]
 pub struct ScheduleConfig {
-    /// The orders to try; without any, the text's.
+    /// The orders to start from; without any, the text's.
     pub candidates: Vec<Candidate>,
+    /// Whether to improve them.
+    pub improve: bool,
+    /// How much work to put in.
+    pub effort: Effort,
+    /// Whether everything that runs between start and done of an asynchronous operation in the text must stay there,
+    /// so that the operation overlaps with as much as before. More may move in between.
+    pub keep_async_distance: bool,
 }
 
 impl Default for ScheduleConfig {
     fn default() -> Self {
         Self {
             candidates: Candidate::ALL.to_vec(),
+            improve: true,
+            effort: Effort::Default,
+            keep_async_distance: true,
+        }
+    }
+}
+
+impl ScheduleConfig {
+    /// The text's order, not improved: only measured, and bounded.
+    pub fn keep() -> Self {
+        Self {
+            candidates: vec![Candidate::Text],
+            improve: false,
+            effort: Effort::Fast,
+            ..Self::default()
+        }
+    }
+
+    /// The work for a computation of so many instructions.
+    fn work(&self, instrs: u32) -> Work {
+        let (steps, downsets, branches) = match self.effort {
+            // Only the bound.
+            _ if !self.improve => (1 << 17, 1_000, 10),
+            Effort::Fast => (1 << 20, 20_000, 20),
+            Effort::Default => (16 << 20, 200_000, 200),
+            Effort::Max => (256 << 20, 4_000_000, 5_000),
+        };
+        Work {
+            rounds: steps / (instrs as usize + 64),
+            downsets,
+            branches,
         }
     }
 }
@@ -95,7 +173,7 @@ pub struct ComputationSchedule {
     pub computation: CompId,
     /// Its instructions, each once.
     pub order: Vec<InstrId>,
-    /// How the order was found.
+    /// What the order was found from.
     pub candidate: Candidate,
     /// Most bytes of memory space 0 that are live at once while it runs, with its parameters, its
     /// result and what it calls; of the entry, with constants. Fragmentation is not counted.
@@ -107,12 +185,34 @@ pub struct ComputationSchedule {
 pub struct Schedule {
     /// Callees before callers; the last is the entry.
     pub computations: Vec<ComputationSchedule>,
+    bound: Bytes,
+    /// Whether all orders are the text's.
+    is_text: bool,
 }
 
 impl Schedule {
     /// The peak of the whole program in memory space 0.
     pub fn peak(&self) -> Bytes {
         self.computations.last().map_or(Bytes::ZERO, |c| c.peak)
+    }
+
+    /// What the entry's order was found from: `text` if all orders are the text's own.
+    pub fn origin(&self) -> &'static str {
+        if self.is_text {
+            return Candidate::Text.name();
+        }
+        let candidate = self.computations.last().map(|c| c.candidate);
+        match candidate {
+            Some(Candidate::Text) | None => "text, improved",
+            Some(other) => other.name(),
+        }
+    }
+
+    /// The certificate: no order of this program, and no packing of it, needs fewer bytes of memory space 0.
+    ///
+    /// Sizes count in steps of the space's alignment, but for the last step of the slab.
+    pub fn bound(&self) -> Bytes {
+        self.bound
     }
 
     /// Makes these orders the module's schedule. Computations that run inside one instruction keep theirs.
@@ -124,12 +224,15 @@ impl Schedule {
         }
         module.is_scheduled = true;
     }
+
+    fn same_orders(&self, other: &Self) -> bool {
+        let orders = self.computations.iter().zip(&other.computations);
+        orders.into_iter().all(|(a, b)| a.order == b.order)
+    }
 }
 
-/// Finds an order of each planned computation of a verified module with a flat call graph.
-///
-/// Operands, control predecessors and the order of side effects (also those inside called
-/// computations) are kept. Deterministic. Near O(E log E) in the uses of values.
+/// Finds an order of each planned computation of a verified module with a flat call graph: the first of
+/// [`schedules`].
 ///
 /// # Errors
 /// If a computation is called from several places, or a value has no size.
@@ -138,58 +241,218 @@ pub fn schedule(
     target: &Target,
     config: &ScheduleConfig,
 ) -> Result<Schedule, PlanError> {
-    let model = Model::new(module)?;
-    let mut peaks: SecondaryMap<CompId, Peaks> =
-        SecondaryMap::filled(module.computations.len(), Peaks::new());
-    let mut computations = Vec::new();
+    let mut all = schedules(module, target, config)?;
+    Ok(all.swap_remove(0))
+}
+
+/// Finds orders of the planned computations of a verified module with a flat call graph, lowest peak first,
+/// each different from the others. The text's is among them.
+///
+/// Packing has the last word: which of them needs the smallest slab is not known here.
+///
+/// Operands, control predecessors and the order of side effects (also those inside called
+/// computations) are kept. Deterministic. Near O(E log E) in the uses of values for the simple heuristics;
+/// what improving them may take is bounded by the effort.
+///
+/// # Errors
+/// If a computation is called from several places, or a value has no size.
+pub fn schedules(
+    module: &Module,
+    target: &Target,
+    config: &ScheduleConfig,
+) -> Result<Vec<Schedule>, PlanError> {
+    let model = Model::new(module, target)?;
+    let rules = model.share_rules();
+    let mut plans: Vec<Plan> = Plan::wanted(config)
+        .into_iter()
+        .map(|from| Plan::new(module, from))
+        .collect();
+    let mut bounds = SecondaryMap::filled(module.computations.len(), 0u64);
     for comp in module.planned_computations() {
-        let region = Region::new(&model, comp, &peaks);
-        let (candidate, order, peak) = best(&model, &region, target, config);
-        computations.push(ComputationSchedule {
+        let region = Region::new(&model, &rules, comp, config.keep_async_distance);
+        for plan in &mut plans {
+            plan.add(&model, &region, comp, config);
+        }
+        let best = plans.iter().min_by_key(|p| p.peaks[comp][0]);
+        let order = &best.expect("the text is a plan").last;
+        let graph = Graph::new(&region, 0, View::Bound, |c| bounds[c]);
+        let work = config.work(region.len());
+        bounds[comp] = bound::bound(&graph, region.handed_in_together, order, work);
+        if comp == module.entry {
+            bounds[comp] = bounds[comp].saturating_add(region.base[0]);
+        }
+    }
+    let bound = in_bytes(bounds[module.entry], target, model.least_tail);
+    let mut found: Vec<Schedule> = Vec::new();
+    plans.sort_by_key(|p| p.cost(&model, module.entry));
+    for plan in plans {
+        let schedule = Schedule {
+            is_text: !plan.improve && plan.starts == [Candidate::Text],
+            computations: plan.computations,
+            bound,
+        };
+        if !found.iter().any(|f| f.same_orders(&schedule)) {
+            found.push(schedule);
+        }
+    }
+    Ok(found)
+}
+
+/// A bound in whole steps of the alignment as one in bytes: whatever ends highest fills part of its last step.
+fn in_bytes(steps: u64, target: &Target, least_tail: u64) -> Bytes {
+    let step = target.space(0).map_or(1, |s| s.alignment.get());
+    let bytes = if steps == 0 {
+        0
+    } else {
+        steps - step + least_tail.min(step)
+    };
+    Bytes::new(bytes).unwrap_or(Bytes::ZERO)
+}
+
+/// A schedule of the whole module in the making: its computations' orders come from the same starts.
+struct Plan {
+    starts: Vec<Candidate>,
+    improve: bool,
+    peaks: SecondaryMap<CompId, Peaks>,
+    computations: Vec<ComputationSchedule>,
+    /// The order of the last computation by the region's numbers.
+    last: Vec<u32>,
+}
+
+impl Plan {
+    /// The text; the best of all; the best of what does not start from the text, which packs differently.
+    fn wanted(config: &ScheduleConfig) -> Vec<(Vec<Candidate>, bool)> {
+        let all = config.candidates.clone();
+        let others: Vec<Candidate> = all
+            .iter()
+            .copied()
+            .filter(|&c| c != Candidate::Text)
+            .collect();
+        let mut wanted = vec![(vec![Candidate::Text], false)];
+        if config.improve || !others.is_empty() {
+            wanted.push((all, config.improve));
+        }
+        if config.improve && !others.is_empty() {
+            wanted.push((others, true));
+        }
+        wanted
+    }
+
+    fn new(module: &Module, (starts, improve): (Vec<Candidate>, bool)) -> Self {
+        Self {
+            starts,
+            improve,
+            peaks: SecondaryMap::filled(module.computations.len(), Peaks::new()),
+            computations: Vec::new(),
+            last: Vec::new(),
+        }
+    }
+
+    /// Orders `region`; its callees are done.
+    fn add(&mut self, model: &Model<'_>, region: &Region, comp: CompId, config: &ScheduleConfig) {
+        let space = |k: usize| {
+            let inner = |c: CompId| self.peaks[c].get(k).copied().unwrap_or(0);
+            Graph::new(region, k as u8, View::Plan, inner)
+        };
+        let spaces: Vec<Graph> = (0..model.spaces.len()).map(space).collect();
+        let (candidate, order) = self.best(region, &spaces, config);
+        let base = region.base.iter();
+        let peaks: Peaks = spaces
+            .iter()
+            .zip(base)
+            .map(|(g, &base)| g.peak(&order).saturating_add(base))
+            .collect();
+        self.computations.push(ComputationSchedule {
             computation: comp,
             order: order.iter().map(|&i| region.instrs[i as usize]).collect(),
             candidate,
-            peak: Bytes::new(peak.first().copied().unwrap_or(0)).unwrap_or(Bytes::ZERO),
+            peak: Bytes::new(peaks[0]).unwrap_or(Bytes::ZERO),
         });
-        peaks[comp] = peak;
+        self.peaks[comp] = peaks;
+        self.last = order;
     }
-    Ok(Schedule { computations })
-}
 
-fn best(
-    model: &Model<'_>,
-    region: &Region,
-    target: &Target,
-    config: &ScheduleConfig,
-) -> (Candidate, Vec<u32>, Peaks) {
-    let candidates = if config.candidates.is_empty() {
-        &[Candidate::Text][..]
-    } else {
-        &config.candidates
-    };
-    candidates
-        .iter()
-        .map(|&candidate| {
-            let order = candidate.order(region);
+    fn best(
+        &self,
+        region: &Region,
+        spaces: &[Graph],
+        config: &ScheduleConfig,
+    ) -> (Candidate, Vec<u32>) {
+        let graph = &spaces[0];
+        let cost = |order: &[u32]| excess(spaces, order);
+        let mut orders: Vec<(Candidate, Vec<u32>)> = Vec::new();
+        for &start in &self.starts {
+            let order = start.order(region, graph);
             debug_assert_eq!(order.len(), region.len() as usize);
-            let peaks = measure(region, &order);
-            (candidate, order, peaks)
-        })
-        .min_by_key(|(_, _, peaks)| cost(model, peaks, target))
-        .expect("there is a candidate")
+            if self.improve {
+                orders.push((start, settle(graph, &order, graph.peak(&order))));
+            }
+            orders.push((start, order));
+        }
+        // The lowest first; improving them is dear.
+        orders.sort_by_cached_key(|(_, order)| graph.peak(order));
+        if self.improve {
+            let mut work = config.work(region.len());
+            let mut improved: Vec<(Candidate, Vec<u32>)> = Vec::new();
+            let mut settled = false;
+            for (start, order) in &orders {
+                let (order, proved) = improve(graph, order.clone(), 0, &mut work);
+                improved.push((*start, order));
+                settled = proved;
+                if proved {
+                    break;
+                }
+            }
+            if !settled {
+                let best = improved.iter().min_by_key(|(_, order)| graph.peak(order));
+                let best = best.expect("there is a start").clone();
+                improved.push((best.0, decide(graph, best.1, &mut work)));
+            }
+            orders.extend(improved);
+        }
+        let best = orders
+            .into_iter()
+            .min_by_key(|(start, order)| (cost(order), *start != Candidate::Text));
+        best.expect("there is a start")
+    }
+
+    /// What is compared between whole schedules.
+    fn cost(&self, model: &Model<'_>, entry: CompId) -> (u64, u64, bool) {
+        let peaks = &self.peaks[entry];
+        debug_assert_eq!(peaks.len(), model.spaces.len());
+        let others = peaks[1..]
+            .iter()
+            .fold(0u64, |sum, &p| sum.saturating_add(p));
+        (peaks[0], others, self.improve)
+    }
 }
 
-/// What is compared: bytes over the capacity of the other spaces, then space 0, then the rest.
-///
-/// The other spaces are small and were filled by whoever assigned them for one order in
-/// particular; HBM is what a schedule is to save.
-fn cost(model: &Model<'_>, peaks: &Peaks, target: &Target) -> (u64, u64, u64) {
-    let (mut excess, mut rest) = (0u64, 0u64);
-    for (&space, &peak) in model.spaces.iter().zip(peaks).skip(1) {
-        if let Some(s) = target.space(space) {
-            excess = excess.saturating_add(peak.saturating_sub(s.capacity.get()));
+/// Improves `order` by asking which of two instructions comes first.
+fn decide(graph: &Graph, mut order: Vec<u32>, work: &mut Work) -> Vec<u32> {
+    loop {
+        let limit = graph.peak(&order).saturating_sub(1);
+        match branch::within(graph, &order, limit, work) {
+            Answer::Order(better) => order = better,
+            Answer::None | Answer::Unknown => return order,
         }
+    }
+}
+
+/// What is compared between orders of a computation: bytes of the other spaces over what the text needs there, then
+/// the peak in space 0, then the rest.
+///
+/// The other spaces are small and were filled by whoever assigned them for one order in particular; HBM is what a
+/// schedule is to save.
+fn excess(spaces: &[Graph], order: &[u32]) -> (u64, u64, u64) {
+    let text: Vec<u32> = (0..order.len() as u32).collect();
+    let (mut excess, mut rest) = (0u64, 0u64);
+    for graph in &spaces[1..] {
+        if graph.values.is_empty() {
+            continue;
+        }
+        let peak = graph.peak(order);
+        excess = excess.saturating_add(peak.saturating_sub(graph.peak(&text)));
         rest = rest.saturating_add(peak);
     }
-    (excess, peaks.first().copied().unwrap_or(0), rest)
+    (excess, spaces[0].peak(order), rest)
 }

@@ -1,6 +1,6 @@
 //! Depth first from the results: an instruction right after the last of what it needs.
 
-use super::model::Region;
+use super::region::Region;
 
 /// Operands in their own order. O(precedences).
 pub(super) fn order(region: &Region) -> Vec<u32> {

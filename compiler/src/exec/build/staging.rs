@@ -1,6 +1,7 @@
 //! Operations and moves: which arrays are brought into the arena, and where there.
 
 use slabplan_ir::entity::InstrId;
+use slabplan_ir::pieces::piece_order;
 
 use super::Builder;
 use crate::exec::ExecError;
@@ -136,7 +137,12 @@ impl Builder<'_> {
         let mut at = result.offset;
         let end = at + self.program.info(result).map.padded_bytes();
         let mut pairs = Vec::new();
-        for piece in self.leaves_of_all(&self.module.instrs[id].operands)? {
+        let operands = &self.module.instrs[id].operands;
+        let pieces: Vec<_> = piece_order(self.module, id)
+            .into_iter()
+            .map(|number| operands[number])
+            .collect();
+        for piece in self.leaves_of_all(&pieces)? {
             let bytes = self.program.info(piece).map.padded_bytes();
             let array = self.byte_array(id, bytes)?;
             let from = Leaf { array, ..piece };

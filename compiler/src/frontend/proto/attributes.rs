@@ -4,11 +4,16 @@ use std::fmt::{Display, Write};
 
 use slabplan_ir::ElementType;
 
+use super::enums::{
+    API_VERSIONS, DOT_ALGORITHMS, FFT_TYPES, PADDING_TYPES, PRECISIONS, RNG_ALGORITHMS,
+    RNG_DISTRIBUTIONS, SCHEDULES, TRANSPOSES, word,
+};
 use super::messages::{
     ConvolutionDims, DotDims, FrontendAttributes, Instruction, Metadata, PaddingConfig, Window,
 };
 use super::replica_groups::write_replica_groups;
 use super::shape::{join, write_shape};
+use super::sharding::write_sharding;
 use super::text::{Names, escape, write_shapes};
 
 /// Attributes are appended one by one, each after a comma.
@@ -54,20 +59,11 @@ pub(super) fn write_attributes(
 ) -> Result<(), String> {
     let mut w = Writer { out };
     write_own(&mut w, i)?;
-    write_computations(&mut w, i, names)?;
     write_collective(&mut w, i)?;
-    if !i.output_operand_aliasing.is_empty() {
-        let entries = i.output_operand_aliasing.iter().map(|a| {
-            format!(
-                "{{{}}}: ({}, {{{}}})",
-                join(&a.output),
-                a.operand,
-                join(&a.operand_part)
-            )
-        });
-        let list = entries.collect::<Vec<_>>().join(", ");
-        w.attr("output_to_operand_aliasing", format_args!("{{{list}}}"));
+    if i.opcode != "custom-call" {
+        write_operand_aliasing(&mut w, i);
     }
+    write_computations(&mut w, i, names)?;
     if !i.control_predecessor_ids.is_empty() {
         let list = i
             .control_predecessor_ids
@@ -78,6 +74,16 @@ pub(super) fn write_attributes(
             "control-predecessors",
             format_args!("{{{}}}", list.join(", ")),
         );
+    }
+    if let Some(p) = &i.parameter_replication
+        && !p.replicated_at_leaf_buffers.is_empty()
+    {
+        let words = join(&p.replicated_at_leaf_buffers);
+        w.attr("parameter_replication", format_args!("{{{words}}}"));
+    }
+    if let Some(s) = &i.sharding {
+        w.out.push_str(", sharding=");
+        write_sharding(w.out, s)?;
     }
     write_frontend_attributes(&mut w, i.frontend_attributes.as_ref());
     if let Some(m) = &i.metadata {
@@ -150,14 +156,12 @@ fn write_own(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
     match i.opcode.as_str() {
         "iota" => w.attr("iota_dimension", i.dimensions.first().copied().unwrap_or(0)),
         "broadcast" | "transpose" | "reverse" | "concatenate" | "reduce" | "map" | "sort"
-        | "reduce-scatter" | "all-gather" | "all-gather-start" | "get-dimension-size"
-        | "set-dimension-size" => w.braced("dimensions", &i.dimensions),
+        | "get-dimension-size" | "set-dimension-size" => w.braced("dimensions", &i.dimensions),
         "reshape" => {
             if let Some(&d) = i.dimensions.first() {
                 w.attr("inferred_dimension", d);
             }
         }
-        "all-to-all" => w.ints("dimensions", &i.dimensions),
         "get-tuple-element" => w.attr("index", i.tuple_index),
         "fusion" => w.attr("kind", &i.fusion_kind),
         "compare" => {
@@ -182,24 +186,11 @@ fn write_own(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
             w.attr("exponent_bits", i.exponent_bits);
             w.attr("mantissa_bits", i.mantissa_bits);
         }
-        "rng" => w.attr(
-            "distribution",
-            if i.distribution == 2 {
-                "rng_normal"
-            } else {
-                "rng_uniform"
-            },
-        ),
-        "rng-bit-generator" => {
-            let names = ["rng_default", "rng_three_fry", "rng_philox"];
-            w.attr("algorithm", pick(&names, i.rng_algorithm)?);
-        }
+        "rng" => w.attr("distribution", word(&RNG_DISTRIBUTIONS, i.distribution)?),
+        "rng-bit-generator" => w.attr("algorithm", word(&RNG_ALGORITHMS, i.rng_algorithm)?),
         "rng-get-and-update-state" => w.attr("delta", i.delta),
         "fft" => {
-            w.attr(
-                "fft_type",
-                pick(&["FFT", "IFFT", "RFFT", "IRFFT"], i.fft_type)?,
-            );
+            w.attr("fft_type", word(&FFT_TYPES, i.fft_type)?);
             w.braced("fft_length", &i.fft_length);
         }
         "batch-norm-training" | "batch-norm-inference" | "batch-norm-grad" => {
@@ -215,8 +206,7 @@ fn write_own(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
                 w.flag("left_side", o.left_side);
                 w.flag("lower", o.lower);
                 w.flag("unit_diagonal", o.unit_diagonal);
-                let names = ["TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"];
-                w.attr("transpose_a", pick(&names, o.transpose_a)?);
+                w.attr("transpose_a", word(&TRANSPOSES, o.transpose_a)?);
             }
         }
         "topk" => {
@@ -239,7 +229,7 @@ fn write_own(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
         }
         _ => {}
     }
-    write_dimension_numbers(w, i);
+    write_dimension_numbers(w, i)?;
     w.flag("is_stable", i.is_stable);
     w.flag("indices_are_sorted", i.indices_are_sorted);
     w.flag("unique_indices", i.unique_indices);
@@ -254,15 +244,8 @@ fn write_own(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
     Ok(())
 }
 
-fn pick<'a>(names: &[&'a str], number: i32) -> Result<&'a str, String> {
-    let found = usize::try_from(number).ok().and_then(|n| names.get(n));
-    found
-        .copied()
-        .ok_or_else(|| format!("unknown enum value {number}"))
-}
-
 /// Windows, convolutions, dots, gathers and scatters.
-fn write_dimension_numbers(w: &mut Writer<'_>, i: &Instruction) {
+fn write_dimension_numbers(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
     if let Some(window) = i.window.as_ref().filter(|w| !w.dimensions.is_empty()) {
         write_window(w, window);
     }
@@ -310,16 +293,17 @@ fn write_dimension_numbers(w: &mut Writer<'_>, i: &Instruction) {
         );
         w.attr("index_vector_dim", s.index_vector_dim);
     }
-    if let Some(p) = &i.precision_config
-        && p.operand_precision.iter().any(|&n| n != 0)
-    {
-        let names: Vec<&str> = p
-            .operand_precision
-            .iter()
-            .map(|&n| pick(&["default", "high", "highest"], n).unwrap_or("default"))
-            .collect();
-        w.attr("operand_precision", format_args!("{{{}}}", names.join(",")));
+    if let Some(p) = &i.precision_config {
+        if p.operand_precision.iter().any(|&n| n != 0) {
+            let words = p.operand_precision.iter().map(|&n| word(&PRECISIONS, n));
+            let words = words.collect::<Result<Vec<_>, _>>()?;
+            w.attr("operand_precision", format_args!("{{{}}}", words.join(",")));
+        }
+        if p.algorithm != 0 {
+            w.attr("algorithm", word(&DOT_ALGORITHMS, p.algorithm)?);
+        }
     }
+    Ok(())
 }
 
 fn write_dot(w: &mut Writer<'_>, d: &DotDims) {
@@ -410,6 +394,23 @@ fn dim_labels(c: &ConvolutionDims) -> String {
     )
 }
 
+/// `, output_to_operand_aliasing={{0}: (1, {})}`, if there is any.
+fn write_operand_aliasing(w: &mut Writer<'_>, i: &Instruction) {
+    if i.output_operand_aliasing.is_empty() {
+        return;
+    }
+    let entries = i.output_operand_aliasing.iter().map(|a| {
+        format!(
+            "{{{}}}: ({}, {{{}}})",
+            join(&a.output),
+            a.operand,
+            join(&a.operand_part)
+        )
+    });
+    let list = entries.collect::<Vec<_>>().join(", ");
+    w.attr("output_to_operand_aliasing", format_args!("{{{list}}}"));
+}
+
 fn write_custom_call(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
     w.attr(
         "custom_call_target",
@@ -421,26 +422,19 @@ fn write_custom_call(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> 
         w.out.push('}');
     }
     w.flag("custom_call_has_side_effect", i.custom_call_has_side_effect);
+    write_operand_aliasing(w, i);
     if i.padding_type != 0 {
-        w.attr(
-            "padding_type",
-            pick(&["", "PADDING_VALID", "PADDING_SAME"], i.padding_type)?,
-        );
+        w.attr("padding_type", word(&PADDING_TYPES, i.padding_type)?);
     }
     if i.custom_call_schedule != 0 {
-        let names = ["SCHEDULE_NONE", "SCHEDULE_LATEST", "SCHEDULE_EARLIEST"];
-        w.attr("schedule", pick(&names, i.custom_call_schedule)?);
+        w.attr("schedule", word(&SCHEDULES, i.custom_call_schedule)?);
     }
     // Version 1 is what the text means without the attribute.
     if i.custom_call_api_version > 1 {
-        let names = [
-            "",
-            "",
-            "API_VERSION_STATUS_RETURNING",
-            "API_VERSION_STATUS_RETURNING_UNIFIED",
-            "API_VERSION_TYPED_FFI",
-        ];
-        w.attr("api_version", pick(&names, i.custom_call_api_version)?);
+        w.attr(
+            "api_version",
+            word(&API_VERSIONS, i.custom_call_api_version)?,
+        );
     }
     Ok(())
 }
@@ -500,9 +494,17 @@ fn write_collective(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
         w.attr("channel_id", i.channel_id);
     }
     write_replica_groups(w, i)?;
-    w.flag("use_global_device_ids", i.use_global_device_ids);
     if i.opcode != "custom-call" {
         w.flag("constrain_layout", i.constrain_layout);
+    }
+    match i.opcode.as_str() {
+        "all-gather" | "all-gather-start" => w.braced("dimensions", &i.dimensions),
+        "all-to-all" => w.ints("dimensions", &i.dimensions),
+        _ => {}
+    }
+    w.flag("use_global_device_ids", i.use_global_device_ids);
+    if i.opcode == "reduce-scatter" {
+        w.braced("dimensions", &i.dimensions);
     }
     if !i.source_target_pairs.is_empty() {
         let pairs = i
@@ -518,6 +520,14 @@ fn write_collective(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
 }
 
 fn write_metadata(w: &mut Writer<'_>, m: &Metadata) {
+    let fields = write_metadata_fields(m);
+    if !fields.is_empty() {
+        w.attr("metadata", format_args!("{{{fields}}}"));
+    }
+}
+
+/// `op_name="..." source_line=3`, in XLA's order.
+pub(super) fn write_metadata_fields(m: &Metadata) -> String {
     let mut parts = Vec::new();
     let mut string = |name: &str, value: &str| {
         if !value.is_empty() {
@@ -527,15 +537,25 @@ fn write_metadata(w: &mut Writer<'_>, m: &Metadata) {
     string("op_type", &m.op_type);
     string("op_name", &m.op_name);
     string("source_file", &m.source_file);
+    let mut number = |name: &str, value: i32| {
+        if value != 0 {
+            parts.push(format!("{name}={value}"));
+        }
+    };
+    number("source_line", m.source_line);
+    number("source_end_line", m.source_end_line);
+    number("source_column", m.source_column);
+    number("source_end_column", m.source_end_column);
+    number("stack_frame_id", m.stack_frame_id);
+    if !m.profile_type.is_empty() {
+        parts.push(format!("profile_type={{{}}}", join(&m.profile_type)));
+    }
+    let mut string = |name: &str, value: &str| {
+        if !value.is_empty() {
+            parts.push(format!("{name}=\"{}\"", escape(value.as_bytes())));
+        }
+    };
     string("deduplicated_name", &m.deduplicated_name);
     string("scheduling_name", &m.scheduling_name);
-    if m.source_line != 0 {
-        parts.push(format!("source_line={}", m.source_line));
-    }
-    if m.stack_frame_id != 0 {
-        parts.push(format!("stack_frame_id={}", m.stack_frame_id));
-    }
-    if !parts.is_empty() {
-        w.attr("metadata", format_args!("{{{}}}", parts.join(" ")));
-    }
+    parts.join(" ")
 }

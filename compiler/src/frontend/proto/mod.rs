@@ -1,20 +1,26 @@
 //! HLO protos: decoded, written out as HLO text, and read by the text parser.
 //!
 //! One reader builds modules, so text and proto of one module give the same
-//! module and the same plan. Shardings, statistics and origins, which neither
-//! planning nor execution looks at, are not carried over.
+//! module and the same plan. Statistics and origins, which neither planning nor
+//! execution looks at, are not carried over.
 
 mod attributes;
+mod enums;
 mod literal;
-mod messages;
+pub(crate) mod messages;
+mod names;
 mod replica_groups;
 mod shape;
+mod sharding;
 mod text;
+pub(crate) mod write;
 
 use prost::Message;
 use slabplan_ir::Module;
 
 use messages::{HloModule, HloProto};
+
+pub use names::InstructionNames;
 
 /// Reads an `HloModuleProto` or an `HloProto`; the error says what is wrong and what to do.
 pub(super) fn parse(bytes: &[u8]) -> Result<Module, String> {
@@ -46,6 +52,7 @@ fn decode(bytes: &[u8]) -> Result<HloModule, String> {
     }
     if let Ok(HloProto {
         hlo_module: Some(module),
+        ..
     }) = HloProto::decode(bytes)
         && !module.computations.is_empty()
     {

@@ -53,7 +53,7 @@ fn iota_groups(iota: &IotaGroups) -> String {
 
 /// `[4,2]T(1,0)`
 fn iota_order(dims: &[i64], transpose: &[i32]) -> String {
-    let transpose = if transpose.is_empty() {
+    let transpose = if transpose.iter().copied().eq(0..transpose.len() as i32) {
         String::new()
     } else {
         format!("T({})", join(transpose))

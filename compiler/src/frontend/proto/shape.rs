@@ -7,10 +7,13 @@ use slabplan_ir::ElementType;
 use super::messages::{Layout, Shape};
 
 /// `xla.PrimitiveType` numbers of what is not an array.
-const TUPLE: i32 = 13;
-const OPAQUE: i32 = 14;
-const TOKEN: i32 = 17;
-const BUFFER: i32 = 34;
+pub(super) const TUPLE: i32 = 13;
+pub(super) const OPAQUE: i32 = 14;
+pub(super) const TOKEN: i32 = 17;
+pub(super) const BUFFER: i32 = 34;
+
+/// Stands for `*` in a tile.
+pub(super) const COMBINE: i64 = i64::MIN;
 
 /// Appends a shape with its layouts.
 pub(super) fn write_shape(out: &mut String, shape: &Shape) -> Result<(), String> {
@@ -78,7 +81,7 @@ fn write_layout(out: &mut String, layout: &Layout) {
             if j > 0 {
                 tail.push(',');
             }
-            if d == i64::MIN {
+            if d == COMBINE {
                 tail.push('*');
             } else {
                 let _ = write!(tail, "{d}");

@@ -136,6 +136,15 @@ fn write_header(out: &mut String, module: &HloModule) -> Result<(), String> {
         )?;
         out.push('}');
     }
+    if let Some(devices) = &module.device_assignment {
+        let counts = [
+            ("replica_count", devices.replica_count),
+            ("num_partitions", devices.computation_count),
+        ];
+        for (name, n) in counts.into_iter().filter(|&(_, n)| n > 1) {
+            let _ = write!(out, ", {name}={n}");
+        }
+    }
     write_frontend_attributes(&mut Writer { out }, module.frontend_attributes.as_ref());
     out.push_str("\n\n");
     Ok(())
@@ -199,7 +208,9 @@ fn write_computation(
     if computation.id == module.entry_computation_id {
         out.push_str("ENTRY ");
     }
-    let _ = writeln!(out, "%{} {{", computation.name);
+    let _ = write!(out, "%{} ", computation.name);
+    write_signature(out, computation)?;
+    out.push_str("{\n");
     for instruction in in_order(module, computation)? {
         out.push_str("  ");
         if instruction.id == computation.root_id {
@@ -218,6 +229,32 @@ fn write_computation(
         );
     }
     out.push_str("\n\n");
+    Ok(())
+}
+
+/// `(x: f32[2]) -> f32[2] `, from the instructions; nothing where the root is not there, which is said
+/// elsewhere.
+fn write_signature(out: &mut String, computation: &Computation) -> Result<(), String> {
+    let mut instructions = computation.instructions.iter();
+    let root = instructions.find(|i| i.id == computation.root_id);
+    let Some(result) = root.and_then(|r| r.shape.as_ref()) else {
+        return Ok(());
+    };
+    let mut parameters: Vec<&Instruction> = computation
+        .instructions
+        .iter()
+        .filter(|i| i.opcode == "parameter")
+        .collect();
+    parameters.sort_by_key(|p| p.parameter_number);
+    out.push('(');
+    for (n, p) in parameters.into_iter().enumerate() {
+        let comma = if n > 0 { ", " } else { "" };
+        let _ = write!(out, "{comma}{}: ", p.name);
+        write_shape(out, p.shape.as_ref().ok_or("a parameter without a shape")?)?;
+    }
+    out.push_str(") -> ");
+    write_shape(out, result)?;
+    out.push(' ');
     Ok(())
 }
 
@@ -281,6 +318,7 @@ pub(super) fn escape(bytes: &[u8]) -> String {
     for &b in bytes {
         match b {
             b'"' => out.push_str("\\\""),
+            b'\'' => out.push_str("\\'"),
             b'\\' => out.push_str("\\\\"),
             b'\n' => out.push_str("\\n"),
             b'\r' => out.push_str("\\r"),

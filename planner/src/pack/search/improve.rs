@@ -17,8 +17,8 @@ pub(in super::super) struct Standing {
 }
 
 /// Searches until `standing.height` meets `standing.bound` or `keep_on` (asked at every node, with the number of nodes
-/// so far) says no. `step` divides every height that a packing can have. As long as the best height is above `enough`,
-/// that is aimed at first of all.
+/// so far) says no. As long as the best height is above `enough`, that is aimed at first of all. Each `variation` tries
+/// other orders.
 ///
 /// Each round has two searches in one order: one at the bound, for a success there ends everything, and one in between,
 /// that aims lower after a success and higher after a failure. They learn apart from each other.
@@ -26,7 +26,7 @@ pub(in super::super) fn improve(
     space: &Space,
     standing: &mut Standing,
     enough: Option<u64>,
-    step: u64,
+    variation: u32,
     mut keep_on: impl FnMut(&Standing, u64) -> bool,
 ) {
     let ranks = Ranks::new(space);
@@ -36,7 +36,8 @@ pub(in super::super) fn improve(
     let mut nodes = 0;
     // Searches below this are done with, proved or not.
     let mut lowest = standing.bound;
-    for number in 0.. {
+    // The first variation starts with the orders without disturbance.
+    for number in (variation as usize) << 16.. {
         let rank = ranks.rank(number);
         for (which, engine) in engines.iter_mut().enumerate() {
             if lowest >= standing.height {
@@ -70,7 +71,7 @@ pub(in super::super) fn improve(
                     standing.offsets = Some(offsets.to_vec());
                 }
                 Outcome::Impossible => {
-                    let next = (target + 1).next_multiple_of(step).min(standing.height);
+                    let next = (target + 1).min(standing.height);
                     standing.bound = standing.bound.max(next);
                     lowest = lowest.max(next);
                 }

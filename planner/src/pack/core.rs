@@ -1,0 +1,208 @@
+//! The units of the hottest sections alone: where the load comes close to the bound, a packing is decided; everywhere
+//! else there is room to spare. A large problem has few such sections and few units in them, so that these can be
+//! searched like a small problem. What is found is then kept while the other units are placed around it.
+//!
+//! The core leaves units out and so can't be packed higher than the whole: a proof about it is one about the whole.
+
+use super::heuristics::{Start, squeak};
+use super::model::Model;
+use super::packing::Control;
+use super::search::{Space, Standing, improve};
+
+/// A set of sections, and the units that are live there.
+pub(super) struct Core<'a> {
+    model: &'a Model,
+    is_hot: Vec<bool>,
+}
+
+/// A packing of a core.
+pub(super) struct CorePacking {
+    /// Units and their offsets.
+    pub(super) offsets: Vec<(u32, u64)>,
+    pub(super) height: u64,
+    /// No packing of the core, nor of the whole, is lower.
+    pub(super) bound: u64,
+}
+
+/// Rounds of local search before the exact one.
+const ROUNDS: usize = 2;
+
+/// Entries that the tables of a search may have.
+const TABLES: usize = 4 << 20;
+
+impl<'a> Core<'a> {
+    /// The fullest sections, as many as hold `most` units together. O(units).
+    pub(super) fn hottest(model: &'a Model, loads: &[u64], most: usize) -> Self {
+        let peak = loads.iter().copied().max().unwrap_or(0);
+        let mut core = Self {
+            model,
+            is_hot: loads.iter().map(|&load| load == peak).collect(),
+        };
+        // By thirds: 1/1024, then 1/683, ... of the peak below it, up to a fifth.
+        let mut below = peak / 1024;
+        while below < peak / 5 {
+            let next: Vec<bool> = loads.iter().map(|&load| load >= peak - below).collect();
+            let members = core.members(&next).into_iter().filter(|it| *it);
+            if members.count() > most {
+                break;
+            }
+            core.is_hot = next;
+            below = below + below / 2 + 1;
+        }
+        core
+    }
+
+    /// By unit: whether it is live in some of the sections.
+    fn members(&self, is_hot: &[bool]) -> Vec<bool> {
+        let mut before = vec![0u32; is_hot.len() + 1];
+        for (section, &hot) in is_hot.iter().enumerate() {
+            before[section + 1] = before[section] + u32::from(hot);
+        }
+        let is_in = |unit: u32| {
+            let mut parts = self.model.parts(unit).iter();
+            parts.any(|it| before[it.begin as usize] < before[it.end as usize])
+        };
+        (0..self.model.units.len() as u32).map(is_in).collect()
+    }
+
+    /// Adds the fullest section of each of the units; false when there was nothing to add, or more than `most` units
+    /// would be in.
+    pub(super) fn grow(&mut self, loads: &[u64], units: &[u32], most: usize) -> bool {
+        let mut has_grown = false;
+        for &unit in units {
+            let sections = self
+                .model
+                .parts(unit)
+                .iter()
+                .flat_map(|it| it.begin..it.end);
+            let fullest = sections.max_by_key(|&it| (loads[it as usize], !it));
+            if let Some(section) = fullest {
+                has_grown |= !std::mem::replace(&mut self.is_hot[section as usize], true);
+            }
+        }
+        has_grown
+            && self
+                .members(&self.is_hot)
+                .into_iter()
+                .filter(|it| *it)
+                .count()
+                <= most
+    }
+
+    /// Packs the core, aiming at `target`; `nodes` limits the search.
+    pub(super) fn pack(
+        &self,
+        target: u64,
+        nodes: u64,
+        variation: u32,
+        mut tick: impl FnMut(u64) -> Control,
+    ) -> CorePacking {
+        let members = self.members(&self.is_hot);
+        let (whole, from) = self.model.restrict(|unit| members[unit as usize]);
+        let (lasting, base) = stack_lasting(self.model, &whole, &from);
+        let is_lasting: Vec<bool> = {
+            let mut flags = vec![false; whole.units.len()];
+            for it in &lasting {
+                flags[it.0 as usize] = true;
+            }
+            flags
+        };
+        let (rest, inner) = whole.restrict(|unit| !is_lasting[unit as usize]);
+        let target = target.saturating_sub(base);
+        let (offsets, height, bound) = pack_rest(&rest, target, nodes, variation, &mut tick);
+        let lasting = lasting
+            .iter()
+            .map(|&(unit, offset)| (from[unit as usize], offset));
+        let others = inner
+            .iter()
+            .zip(offsets)
+            .map(|(&unit, offset)| (from[unit as usize], base + offset));
+        CorePacking {
+            offsets: lasting.chain(others).collect(),
+            height: base + height,
+            bound: base + bound,
+        }
+    }
+}
+
+/// Stacks the units that are live in every section at the bottom, where they cost no packing its height: taking them
+/// out of one and lowering what is above leaves a packing of the others. The longest in the whole model come first.
+/// Returns their offsets and their height.
+fn stack_lasting(model: &Model, core: &Model, from: &[u32]) -> (Vec<(u32, u64)>, u64) {
+    let is_plain = |unit: &super::model::Unit| {
+        unit.fixed.is_none() && unit.residue.align_and_phase() == (1, 0)
+    };
+    if !core.units.iter().all(is_plain) {
+        return (Vec::new(), 0);
+    }
+    let is_lasting = |&unit: &u32| {
+        let whole = |it: &super::model::Part| {
+            (it.begin, it.end) == (0, core.sections)
+                && (it.delta, it.size) == (0, core.units[unit as usize].height)
+        };
+        core.parts(unit).iter().any(whole)
+    };
+    let mut units: Vec<u32> = (0..core.units.len() as u32).filter(is_lasting).collect();
+    let duration = |unit: u32| model.units[from[unit as usize] as usize].duration;
+    units.sort_by_key(|&unit| std::cmp::Reverse(duration(unit)));
+    let mut base = 0;
+    let stacked = units.into_iter().map(|unit| {
+        let offset = base;
+        base += core.units[unit as usize].height;
+        (unit, offset)
+    });
+    let stacked = stacked.collect();
+    (stacked, base)
+}
+
+/// Packs what is not live everywhere: orders first, then the search. Returns offsets, height and bound.
+fn pack_rest(
+    model: &Model,
+    target: u64,
+    nodes: u64,
+    variation: u32,
+    tick: &mut impl FnMut(u64) -> Control,
+) -> (Vec<u64>, u64, u64) {
+    let (mut best, mut height) = (vec![0; model.units.len()], u64::MAX);
+    let mut spent = 0;
+    for start in [Start::Size, Start::Peak] {
+        let count = model.units.len() as u64;
+        squeak(
+            model,
+            start.order(model),
+            target,
+            ROUNDS,
+            &mut |_| Control::Continue,
+            |offsets| {
+                spent += count;
+                let now = model.height(offsets);
+                if now < height {
+                    (best, height) = (offsets.to_vec(), now);
+                }
+                if now <= target {
+                    Control::Stop
+                } else {
+                    tick(spent)
+                }
+            },
+        );
+        if height <= target {
+            return (best, height, target);
+        }
+    }
+    let mut standing = Standing {
+        height,
+        bound: target,
+        offsets: None,
+    };
+    if let Some(space) = Space::new(model, TABLES) {
+        improve(&space, &mut standing, None, variation, |_, now| {
+            now < nodes && (now % 64 != 0 || tick(spent + now) == Control::Continue)
+        });
+    }
+    (
+        standing.offsets.unwrap_or(best),
+        standing.height,
+        standing.bound,
+    )
+}

@@ -1,0 +1,69 @@
+//! Sorting many numbers by a key of few significant bits, in linear time.
+
+/// Bits of a key looked at in one pass.
+const DIGIT: u32 = 11;
+
+/// Below this, comparing is quicker.
+const FEW: usize = 2_000;
+
+/// Sorts `(key, number)` pairs by key; those of equal keys stay in their order. O(n) for each eleven bits of the
+/// largest key.
+pub(super) fn sort_by_key(list: &mut Vec<(u64, u32)>) {
+    if list.len() < FEW {
+        list.sort_by_key(|it| it.0);
+        return;
+    }
+    let largest = list.iter().map(|it| it.0).max().unwrap_or(0);
+    let mut other = vec![(0, 0); list.len()];
+    let mut shift = 0;
+    while shift < u64::BITS && largest >> shift > 0 {
+        pass(list, &mut other, shift);
+        std::mem::swap(list, &mut other);
+        shift += DIGIT;
+    }
+}
+
+/// Sorts numbers by key, the largest first; those of equal keys stay in their order.
+pub(super) fn sort_descending(list: &mut [u32], key: impl Fn(u32) -> u64) {
+    let largest = list.iter().map(|&it| key(it)).max().unwrap_or(0);
+    let mut keyed: Vec<(u64, u32)> = list.iter().map(|&it| (largest - key(it), it)).collect();
+    sort_by_key(&mut keyed);
+    for (place, it) in list.iter_mut().zip(keyed) {
+        *place = it.1;
+    }
+}
+
+/// Distributes by one digit.
+fn pass(from: &[(u64, u32)], into: &mut [(u64, u32)], shift: u32) {
+    let digit = |key: u64| (key >> shift) as usize & ((1 << DIGIT) - 1);
+    let mut next = vec![0u32; 1 << DIGIT];
+    for it in from {
+        next[digit(it.0)] += 1;
+    }
+    let mut first = 0;
+    for place in &mut next {
+        first += std::mem::replace(place, first);
+    }
+    for it in from {
+        let place = &mut next[digit(it.0)];
+        into[*place as usize] = *it;
+        *place += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sort_by_key;
+
+    #[test]
+    fn sorts_like_a_stable_sort() {
+        for bits in [1, 11, 12, 40, 64] {
+            let key = |at: u32| u64::from(at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits);
+            let mut list: Vec<(u64, u32)> = (0..5_000).map(|at| (key(at), at)).collect();
+            let mut expected = list.clone();
+            expected.sort_unstable();
+            sort_by_key(&mut list);
+            assert_eq!(list, expected, "{bits} bits");
+        }
+    }
+}
