@@ -20,6 +20,7 @@
 //! ```
 
 pub mod cli;
+pub mod client;
 pub mod config;
 pub mod diagnostics;
 pub mod exec;
@@ -29,6 +30,7 @@ pub mod pass;
 pub mod passes;
 pub mod portfolio;
 pub mod report;
+pub mod simulate;
 pub mod target;
 
 mod compile;

@@ -127,6 +127,17 @@ pub enum PassError {
         /// Where it stopped.
         copies: usize,
     },
+    /// The module is one of all devices together and not one `shard_map`.
+    #[error(
+        "%{instr} needs a partitioner: {why}; give the module after partitioning \
+         (XLA's after_optimizations dump) instead"
+    )]
+    NeedsPartitioner {
+        /// The instruction.
+        instr: String,
+        /// What is beyond slabplan.
+        why: String,
+    },
     /// Planning failed.
     #[error(transparent)]
     Plan(#[from] PlanError),

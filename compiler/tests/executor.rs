@@ -1,6 +1,10 @@
 //! Single rules of the executor, on small modules whose results are worked out by hand.
 
-use slabplan::exec::{AsyncMode, ExecConfig, ExecError, Executable, HostArray, reference_plan};
+use std::sync::Arc;
+
+use slabplan::exec::{
+    AsyncMode, ExecConfig, ExecError, Executable, HostArray, Watch, reference_plan,
+};
 use slabplan::{CompileConfig, compile, target};
 use slabplan_ir::module::Module;
 use slabplan_ir::plan::Plan;
@@ -30,7 +34,12 @@ fn run(text: &str, target_name: &str, inputs: &[HostArray]) -> Vec<HostArray> {
     let expected = expected.execute(inputs).unwrap();
     let target = target::load(target_name).unwrap();
     let compiled = compile(module, &target, &CompileConfig::default()).unwrap();
-    for async_mode in [AsyncMode::Start, AsyncMode::Done] {
+    for async_mode in [
+        AsyncMode::Start,
+        AsyncMode::Done,
+        AsyncMode::Random(1),
+        AsyncMode::Random(7),
+    ] {
         let config = ExecConfig {
             poison: true,
             async_mode,
@@ -261,6 +270,125 @@ ENTRY e {
     };
     assert_eq!(out[0], expected(11.0, [1.0, 10.0], [0.0, 0.0], 0));
     assert_eq!(out[1], expected(22.0, [2.0, 20.0], [1.0, 2.0], 1));
+}
+
+#[test]
+fn devices_send_pieces_of_different_sizes() {
+    // Device 0 keeps its first row and sends the two others; device 1 sends one and keeps none.
+    let text = "HloModule ragged, num_partitions=2
+ENTRY e {
+  x = f32[3,1] parameter(0)
+  out = f32[3,1] parameter(1)
+  starts = s32[2] parameter(2)
+  sizes = s32[2] parameter(3)
+  places = s32[2] parameter(4)
+  received = s32[2] parameter(5)
+  ROOT r = f32[3,1] ragged-all-to-all(x, out, starts, sizes, places, received), channel_id=1, replica_groups={{0,1}}
+}";
+    let module = parse(text);
+    let plan = reference_plan(&module).unwrap();
+    let mut executable = Executable::new(&module, &plan, ExecConfig::default()).unwrap();
+    let device = |x: [f32; 3], lists: [[i32; 2]; 4]| {
+        let mut arrays = vec![f32s(&x, &[3, 1]), f32s(&[-1.0; 3], &[3, 1])];
+        arrays.extend(lists.iter().map(|l| s32s(l, &[2])));
+        arrays
+    };
+    let zero = device([1.0, 2.0, 3.0], [[0, 1], [1, 2], [0, 0], [1, 1]]);
+    let one = device([10.0, 20.0, 30.0], [[2, 0], [1, 0], [2, 2], [2, 0]]);
+    let out = executable.execute_devices(&[&zero, &one]).unwrap();
+    assert_eq!(out[0][0], f32s(&[1.0, -1.0, 30.0], &[3, 1]));
+    assert_eq!(out[1][0], f32s(&[2.0, 3.0, -1.0], &[3, 1]));
+}
+
+#[test]
+fn one_device_tells_all_and_gathers_run_at_either_end() {
+    let text = "HloModule tell, num_partitions=2, is_scheduled=true
+ENTRY e {
+  a = f32[2]{0} parameter(0)
+  told = f32[2]{0} collective-broadcast(a), channel_id=1, replica_groups={{1,0}}
+  s = (f32[2]{0}, f32[4]{0}) all-gather-start(told), channel_id=2, replica_groups={{0,1}}, use_global_device_ids=true, dimensions={0}
+  d = f32[4]{0} all-gather-done(s)
+  ROOT t = (f32[2]{0}, f32[4]{0}) tuple(told, d)
+}";
+    let module = parse(text);
+    let plan = reference_plan(&module).unwrap();
+    for async_mode in [AsyncMode::Start, AsyncMode::Done] {
+        let config = ExecConfig {
+            async_mode,
+            ..ExecConfig::default()
+        };
+        let mut executable = Executable::new(&module, &plan, config).unwrap();
+        let inputs = [[f32s(&[1.0, 2.0], &[2])], [f32s(&[10.0, 20.0], &[2])]];
+        let out = executable
+            .execute_devices(&[&inputs[0], &inputs[1]])
+            .unwrap();
+        for result in out {
+            assert_eq!(result[0], f32s(&[10.0, 20.0], &[2]));
+            assert_eq!(result[1], f32s(&[10.0, 20.0, 10.0, 20.0], &[4]));
+        }
+    }
+}
+
+#[test]
+fn scales_apply_to_blocks_and_sizes_can_be_asked_for() {
+    // Two blocks of two along the contracting dimension: (1 + 2) * 2 * 1 + (3 + 4) * 1 * 10.
+    let text = "HloModule scaled
+ENTRY e {
+  x = f32[1,4] parameter(0)
+  y = f32[1,4] parameter(1)
+  sx = f32[1,2] parameter(2)
+  sy = f32[1,2] parameter(3)
+  p = f32[1,1] scaled-dot(x, y, sx, sy), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  n = s32[] get-dimension-size(x), dimensions={1}
+  k = f32[1,4] set-dimension-size(x, n), dimensions={1}
+  ROOT t = (f32[1,1], s32[], f32[1,4]) tuple(p, n, k)
+}";
+    let module = parse(text);
+    let plan = reference_plan(&module).unwrap();
+    let mut executable = Executable::new(&module, &plan, ExecConfig::default()).unwrap();
+    let x = f32s(&[1.0, 2.0, 3.0, 4.0], &[1, 4]);
+    let inputs = [
+        x.clone(),
+        f32s(&[1.0; 4], &[1, 4]),
+        f32s(&[2.0, 1.0], &[1, 2]),
+        f32s(&[1.0, 10.0], &[1, 2]),
+    ];
+    let out = executable.execute(&inputs).unwrap();
+    assert_eq!(out, [f32s(&[76.0], &[1, 1]), s32s(&[4], &[]), x]);
+}
+
+#[test]
+fn a_watched_run_stops_when_told() {
+    let text = "HloModule forever
+c { s = s32[] parameter(0)
+  ROOT t = pred[] constant(true) }
+b { s = s32[] parameter(0)
+  ROOT n = s32[] negate(s) }
+ENTRY e { x = s32[] parameter(0)
+  ROOT w = s32[] while(x), condition=c, body=b }";
+    let module = parse(text);
+    let plan = reference_plan(&module).unwrap();
+    let watch = Arc::new(Watch::default());
+    let config = ExecConfig {
+        watch: Some(Arc::clone(&watch)),
+        ..ExecConfig::default()
+    };
+    let mut executable = Executable::new(&module, &plan, config).unwrap();
+    let error = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while watch.progress().steps < 1000 {
+                std::thread::yield_now();
+            }
+            watch.stop();
+        });
+        executable.execute(&[s32s(&[1], &[])]).unwrap_err()
+    });
+    assert!(
+        error
+            .to_string()
+            .starts_with("stopped on request, before %"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -45,7 +45,12 @@ fn run_all(stage: &str, target_name: &str) {
 fn run(case: &Case, module: &slabplan_ir::Module, plan: &slabplan_ir::Plan) -> Result<(), String> {
     let reference = reference_plan(module).map_err(|e| e.to_string())?;
     let expected = case.run(module, &reference, ExecConfig::default())?;
-    for async_mode in [AsyncMode::Start, AsyncMode::Done] {
+    for async_mode in [
+        AsyncMode::Start,
+        AsyncMode::Done,
+        AsyncMode::Random(1),
+        AsyncMode::Random(2),
+    ] {
         let config = ExecConfig {
             poison: true,
             async_mode,

@@ -56,6 +56,8 @@ pub enum Mode {
     Slab,
     /// The same with asynchronous operations at their done.
     SlabLate,
+    /// The same with asynchronous operations at either, by a seed.
+    SlabRandom(u64),
     /// Each value in memory of its own.
     Reference,
 }
@@ -89,10 +91,10 @@ impl Case {
         };
         let config = ExecConfig {
             poison: true,
-            async_mode: if mode == Mode::SlabLate {
-                AsyncMode::Done
-            } else {
-                AsyncMode::Start
+            async_mode: match mode {
+                Mode::Slab | Mode::Reference => AsyncMode::Start,
+                Mode::SlabLate => AsyncMode::Done,
+                Mode::SlabRandom(seed) => AsyncMode::Random(seed),
             },
             ..ExecConfig::default()
         };
@@ -127,7 +129,12 @@ impl Case {
         }
         let outputs = self.run(&compiled, Mode::Slab)?;
         self.compare(&compiled, &outputs)?;
-        for mode in [Mode::SlabLate, Mode::Reference] {
+        for mode in [
+            Mode::SlabLate,
+            Mode::SlabRandom(1),
+            Mode::SlabRandom(2),
+            Mode::Reference,
+        ] {
             if self.run(&compiled, mode)? != outputs {
                 return Err(format!("{mode:?} gives other bits than the poisoned slab"));
             }

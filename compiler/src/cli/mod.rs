@@ -11,7 +11,9 @@ mod load;
 mod pack;
 mod plan;
 mod print;
+mod progress;
 mod run;
+mod simulate;
 mod size;
 mod verify;
 
@@ -42,6 +44,8 @@ enum Command {
     Compare(compare::Args),
     /// Execute a module on its planned slab.
     Run(run::Args),
+    /// Run a module's allocations through dynamic allocators, beside its static plan.
+    Simulate(simulate::Args),
     /// Pack a bare problem: buffers with lifetimes and sizes, as CSV or JSON.
     Pack(pack::Args),
     /// Parse a module and print it back as HLO text.
@@ -73,6 +77,7 @@ pub fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Pack(args) => pack::run(&args),
         Command::Print(args) => print::run(&args),
         Command::Verify(args) => verify::run(&args),

@@ -2,16 +2,20 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use slabplan_ir::Bytes;
+use slabplan_ir::{Bytes, Module, Target};
 
 use super::load::{ModuleArg, PlanningArgs, TargetArgs};
+use super::progress::watched;
+use super::simulate::Switch;
+use super::size::parse_fraction;
 use super::{Answer, CliError};
 use crate::exec::compare::{Comparison, Tolerance, compare};
 use crate::exec::io::{ArraySpec, read_arrays, write_arrays};
-use crate::exec::{AsyncMode, ExecConfig, Executable, HostArray, reference_plan};
+use crate::exec::{AsyncMode, ExecConfig, Executable, HostArray, Watch, reference_plan};
 use crate::{Compiled, compile, output, report};
 
 /// Arguments of `run`.
@@ -49,6 +53,18 @@ pub(super) struct Args {
         default_value = "start"
     )]
     async_mode: AsyncArg,
+    /// Seed of --async random.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Part of the device's memory (space 0) that programs may take.
+    #[arg(long, value_name = "F", default_value_t = 1.0, value_parser = parse_fraction)]
+    memory_fraction: f64,
+    /// Take all of that at once, or only what the program needs.
+    #[arg(long, value_enum, value_name = "on|off", default_value = "off")]
+    preallocate: Switch,
+    /// Devices to run on, by name (tpu:0,tpu:1 or cpu:0); as many as the module needs from number 0 on if left out.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    devices: Vec<String>,
     /// Stop after this many steps (instructions, jumps, calls).
     #[arg(long, value_name = "N")]
     max_steps: Option<u64>,
@@ -64,26 +80,30 @@ pub(super) struct Args {
 enum AsyncArg {
     Start,
     Done,
+    /// Either, by --seed, for each operation.
+    Random,
 }
 
 pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
-    let target = args.target.load()?;
+    let mut target = args.target.load()?;
     let (module, origin) = args.module.load()?;
+    let devices = device_names(args, &target.name, &module)?;
+    take_fraction(&mut target, args.memory_fraction);
     let compiled = compile(module, &target, &args.planning.config())
         .map_err(|e| CliError::from_compile(e, &origin))?;
     if !compiled.fits() {
         output::write("-", report::plan_summary(&compiled).as_bytes())?;
         return Ok(Answer::No);
     }
-    let mut executable = load(args, &compiled)?;
+    let watch = Arc::new(Watch::default());
+    let mut executable = load(args, &compiled, &watch)?;
     let inputs = read_inputs(args, &executable.inputs())?;
     let per_device = inputs.len() / executable.device_count();
-    let devices: Vec<&[HostArray]> = (0..executable.device_count())
+    let lists: Vec<&[HostArray]> = (0..executable.device_count())
         .map(|d| &inputs[d * per_device..(d + 1) * per_device])
         .collect();
     let start = Instant::now();
-    let outputs: Vec<HostArray> = executable
-        .execute_devices(&devices)
+    let outputs: Vec<HostArray> = watched(&watch, || executable.execute_devices(&lists))
         .map_err(anyhow::Error::from)?
         .into_iter()
         .flatten()
@@ -93,25 +113,69 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let comparisons = compare_outputs(args, &specs, &outputs)?;
     write_outputs(args, &specs, &outputs)?;
     let text = if args.json {
-        let json = run_json(&compiled, &specs, &comparisons, seconds);
+        let json = run_json(&compiled, &devices, &specs, &comparisons, seconds);
         format!("{json}\n")
     } else {
-        run_summary(args, &compiled, &specs, &comparisons, seconds)
+        run_summary(args, &compiled, &devices, &specs, &comparisons, seconds)
     };
     output::write("-", text.as_bytes())?;
     let equal = comparisons.iter().all(Comparison::is_close);
     Ok(if equal { Answer::Yes } else { Answer::No })
 }
 
+/// The devices to run on: those named, or the first ones of the target's kind.
+fn device_names(args: &Args, target: &str, module: &Module) -> Result<Vec<String>, CliError> {
+    let needed = module.replica_count.saturating_mul(module.num_partitions);
+    let kind = target.split('-').next().unwrap_or(target);
+    if args.devices.is_empty() {
+        return Ok((0..needed).map(|n| format!("{kind}:{n}")).collect());
+    }
+    for (n, name) in args.devices.iter().enumerate() {
+        let number = name.strip_prefix(kind).and_then(|n| n.strip_prefix(':'));
+        if number.is_none_or(|n| n.is_empty() || !n.bytes().all(|b| b.is_ascii_digit())) {
+            return Err(CliError::new(format!(
+                "target {target} has no device `{name}`; its devices are {kind}:0, {kind}:1, ..."
+            )));
+        }
+        if args.devices[..n].contains(name) {
+            return Err(CliError::new(format!("device {name} is named twice")));
+        }
+    }
+    if args.devices.len() as u64 != needed {
+        return Err(CliError::new(format!(
+            "the module runs on {needed} devices ({} replicas of {} partitions), but --devices names {}: {}",
+            module.replica_count,
+            module.num_partitions,
+            args.devices.len(),
+            args.devices.join(", ")
+        )));
+    }
+    Ok(args.devices.clone())
+}
+
+/// Leaves programs only a part of memory space 0.
+fn take_fraction(target: &mut Target, fraction: f64) {
+    for space in target.spaces.iter_mut().filter(|s| s.id == 0) {
+        let bytes = (space.capacity.get() as f64 * fraction) as u64;
+        space.capacity = Bytes::new(bytes).unwrap_or(space.capacity);
+    }
+}
+
 /// Loads the program onto its slabs, or onto memory of their own for every value.
-fn load(args: &Args, compiled: &Compiled) -> Result<Executable, CliError> {
+fn load(args: &Args, compiled: &Compiled, watch: &Arc<Watch>) -> Result<Executable, CliError> {
     let config = ExecConfig {
         poison: args.poison,
         async_mode: match args.async_mode {
             AsyncArg::Start => AsyncMode::Start,
             AsyncArg::Done => AsyncMode::Done,
+            AsyncArg::Random => AsyncMode::Random(args.seed),
         },
         max_steps: args.max_steps,
+        reserve_bytes: match args.preallocate {
+            Switch::On => compiled.plan().space(0).map_or(0, |s| s.capacity.get()),
+            Switch::Off => 0,
+        },
+        watch: Some(Arc::clone(watch)),
         ..ExecConfig::default()
     };
     let executable = if args.reference {
@@ -181,12 +245,14 @@ fn write_outputs(args: &Args, specs: &[ArraySpec], outputs: &[HostArray]) -> Res
 
 fn run_json(
     compiled: &Compiled,
+    devices: &[String],
     specs: &[ArraySpec],
     comparisons: &[Comparison],
     seconds: f64,
 ) -> Value {
     json!({
         "module": compiled.plan().module,
+        "devices": devices,
         "outputs": specs.iter().map(|s| json!({ "name": s.name, "type": s.type_name() })).collect::<Vec<_>>(),
         "slab_bytes": compiled.plan().spaces.iter().map(|s| json!({ "space": s.space, "bytes": s.slab })).collect::<Vec<_>>(),
         "checked": compiled.check.is_some(),
@@ -201,6 +267,7 @@ fn run_json(
 fn run_summary(
     args: &Args,
     compiled: &Compiled,
+    devices: &[String],
     specs: &[ArraySpec],
     comparisons: &[Comparison],
     seconds: f64,
@@ -217,7 +284,11 @@ fn run_summary(
         (false, true) => format!("{total} of slabs, bytes without a live value poisoned"),
         (false, false) => format!("{total} of slabs"),
     };
-    let _ = writeln!(out, "\nran in {:.1} ms on {place}", 1e3 * seconds);
+    let on = match devices {
+        [] | [_] => String::new(),
+        [first, .., last] => format!(" on {first} to {last}"),
+    };
+    let _ = writeln!(out, "\nran{on} in {:.1} ms on {place}", 1e3 * seconds);
     if comparisons.is_empty() {
         for s in specs {
             let _ = writeln!(out, "  {} {}", s.name, s.type_name());

@@ -33,6 +33,16 @@ pub(super) fn parse_size(text: &str) -> Result<Bytes, String> {
     Bytes::new(bytes as u64).map_err(overflow)
 }
 
+/// Reads a part of the whole: above 0, at most 1.
+pub(super) fn parse_fraction(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|f| 0.0 < *f && *f <= 1.0)
+        .ok_or_else(|| {
+            format!("`{text}` is not a fraction; write a number above 0, at most 1: 0.75")
+        })
+}
+
 /// Reads `SPACE=SIZE`, the space by name or number.
 pub(super) fn parse_capacity(text: &str) -> Result<(String, Bytes), String> {
     let (space, size) = text

@@ -27,6 +27,19 @@ impl HostArray {
         })
     }
 
+    /// An `f32` array; `None` as for [`new`](Self::new).
+    pub fn from_f32(values: &[f32], dims: &[u64]) -> Option<Self> {
+        let data = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        Self::new(ElementType::F32, dims, data)
+    }
+
+    /// The elements of an `f32` array.
+    pub fn to_f32(&self) -> Option<Vec<f32>> {
+        let element = |b: &[u8]| f32::from_le_bytes(std::array::from_fn(|i| b[i]));
+        (self.element_type == ElementType::F32)
+            .then(|| self.data.chunks_exact(4).map(element).collect())
+    }
+
     /// Number of elements.
     pub fn len(&self) -> usize {
         self.data.len() / self.element_type.byte_width() as usize

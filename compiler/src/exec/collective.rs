@@ -53,6 +53,20 @@ enum Kind {
     /// For each member of a group, whose operand it gets.
     Permute(Box<[Option<usize>]>),
     Broadcast,
+    /// Rows from everybody to everybody, as many as the operands say.
+    RaggedAllToAll(Ragged),
+}
+
+/// A `ragged-all-to-all`: operands are input, output, and where each piece starts, how long it is, where it
+/// goes in the receiver's output, and how long what is received is.
+#[derive(Clone, Copy, Debug)]
+struct Ragged {
+    /// Bytes of a row of input and output.
+    row: usize,
+    /// Pieces for each member.
+    pieces: usize,
+    /// Bytes of an offset or a size.
+    width: usize,
 }
 
 /// A reduction's computation on scalars.
@@ -81,8 +95,9 @@ impl Collective {
             instr: module.name_of(instr).to_owned(),
             what: what.to_owned(),
         };
-        if operands.len() != results.len() {
-            return Err(error("in-place and ragged forms are not supported"));
+        let ragged = module.instrs[instr].opcode == Opcode::RaggedAllToAll;
+        if operands.len() != results.len() && !ragged {
+            return Err(error("its in-place form is not supported"));
         }
         let kind = kind(module, instr, operand_infos, &groups)?;
         let along = module.instrs[instr]
@@ -105,6 +120,7 @@ impl Collective {
             match kind {
                 Kind::AllGather => r == o * n,
                 Kind::ReduceScatter(_) => o == r * n,
+                Kind::RaggedAllToAll(_) => true,
                 _ => o == r,
             }
         });
@@ -148,6 +164,36 @@ impl Collective {
         self.results_at() + self.result_bytes + self.reduced_bytes() + self.scratch_bytes()
     }
 
+    /// The member's output with the pieces that all members send it. What does not fit is left out.
+    fn receive_pieces(&self, ragged: &Ragged, inputs: &[u8], member: usize, out: &mut [u8]) {
+        out.copy_from_slice(&inputs[self.operand_range(member, 1)]);
+        for sender in 0..self.groups.size() {
+            let operand = |n: usize| &inputs[self.operand_range(sender, n)];
+            let number = |n: usize, at: usize| -> Option<usize> {
+                let bytes = &operand(n)[at * ragged.width..][..ragged.width];
+                let mut wide = [0; 8];
+                wide[..bytes.len()].copy_from_slice(bytes);
+                usize::try_from(u64::from_le_bytes(wide))
+                    .ok()?
+                    .checked_mul(ragged.row)
+            };
+            for piece in 0..ragged.pieces {
+                let at = member * ragged.pieces + piece;
+                let piece = number(2, at).zip(number(3, at)).zip(number(4, at));
+                let Some(((from, bytes), to)) = piece else {
+                    continue;
+                };
+                let source = from
+                    .checked_add(bytes)
+                    .and_then(|end| operand(0).get(from..end));
+                let target = to.checked_add(bytes).and_then(|end| out.get_mut(to..end));
+                if let (Some(source), Some(target)) = (source, target) {
+                    target.copy_from_slice(source);
+                }
+            }
+        }
+    }
+
     /// Bytes of the arena that hold operand `n` of member `member`.
     pub(crate) fn operand_range(&self, member: usize, n: usize) -> std::ops::Range<usize> {
         let start = member * self.member_bytes + self.operand_at[n];
@@ -171,6 +217,7 @@ impl Collective {
         let bytes = match self.kind {
             Kind::AllGather => self.operand_bytes[n] * self.groups.size(),
             Kind::ReduceScatter(_) => self.operand_bytes[n] / self.groups.size(),
+            Kind::RaggedAllToAll(_) => self.operand_bytes[1],
             _ => self.operand_bytes[n],
         };
         let (out, rest) = rest.split_at_mut(bytes);
@@ -213,6 +260,7 @@ impl Collective {
                 None => out.fill(0),
             },
             Kind::Broadcast => out.copy_from_slice(of(0)),
+            Kind::RaggedAllToAll(ragged) => self.receive_pieces(ragged, inputs, member, out),
         }
         Ok(())
     }
@@ -267,6 +315,39 @@ impl Collective {
     }
 }
 
+/// What the operands of a `ragged-all-to-all` must satisfy.
+fn ragged(
+    module: &Module,
+    instr: InstrId,
+    operands: &[&ArrayInfo],
+    groups: &Groups,
+) -> Result<Ragged, ExecError> {
+    let error = |what: &str| ExecError::Unsupported {
+        instr: module.name_of(instr).to_owned(),
+        what: what.to_owned(),
+    };
+    let &[input, output, starts, sizes, places, received] = operands else {
+        return Err(error("it does not have six operands"));
+    };
+    let rows_agree = !input.dims.is_empty()
+        && input.dims.get(1..) == output.dims.get(1..)
+        && input.element_type == output.element_type;
+    let lists = [starts, sizes, places, received];
+    let lists_agree = lists.iter().all(|l| {
+        *l.dims == *starts.dims && l.element_type == starts.element_type && l.dims.len() == 1
+    });
+    let pieces = starts.dims.first().map_or(0, |&n| n as usize);
+    if !rows_agree || !lists_agree || pieces % groups.size().max(1) != 0 {
+        return Err(error("its operands do not fit each other or the groups"));
+    }
+    let rows: u64 = input.dims[1..].iter().product();
+    Ok(Ragged {
+        row: rows as usize * input.element_type.byte_width() as usize,
+        pieces: pieces / groups.size().max(1),
+        width: starts.element_type.byte_width() as usize,
+    })
+}
+
 fn scalar(element_type: slabplan_ir::ElementType, data: &[u8]) -> ArrayRef<'_> {
     ArrayRef {
         element_type,
@@ -290,6 +371,7 @@ fn kind(
         O::AllToAll if i.ints(AttrName::Dimensions).is_empty() => Kind::AllToAllTuple,
         O::AllToAll => Kind::AllToAllSplit,
         O::CollectiveBroadcast => Kind::Broadcast,
+        O::RaggedAllToAll => Kind::RaggedAllToAll(ragged(module, instr, operands, groups)?),
         _ => {
             let mut source = vec![None; groups.size()];
             if let Some(AttrValue::Pairs(pairs)) = i.attr(AttrName::SourceTargetPairs) {

@@ -92,7 +92,11 @@ fn mode(module: &Module, instr: InstrId) -> Mode {
     let i = &module.instrs[instr];
     let channel = i.int(AttrName::ChannelId).is_some();
     match i.opcode {
-        O::AllToAll | O::CollectivePermute | O::CollectivePermuteStart | O::CollectiveBroadcast => {
+        O::AllToAll
+        | O::RaggedAllToAll
+        | O::CollectivePermute
+        | O::CollectivePermuteStart
+        | O::CollectiveBroadcast => {
             if channel {
                 Mode::Partition
             } else {

@@ -123,6 +123,12 @@ pub enum ExecError {
         /// Where the run was.
         instr: String,
     },
+    /// Whoever watches the run stopped it.
+    #[error("stopped on request, before %{instr}")]
+    Stopped {
+        /// What would have run next.
+        instr: String,
+    },
     /// Devices wait for one another for ever.
     #[error("devices wait for each other: {waiting}")]
     Deadlock {

@@ -1,5 +1,7 @@
 //! The public face of the executor.
 
+use std::sync::Arc;
+
 use slabplan_ir::module::Module;
 use slabplan_ir::plan::Plan;
 
@@ -9,8 +11,10 @@ use crate::exec::error::ExecError;
 use crate::exec::io::ArraySpec;
 use crate::exec::program::{Leaf, Program};
 use crate::exec::run::{Device, Limits, Workspace, run};
+use crate::exec::slab::Slab;
+use crate::exec::watch::Watch;
 
-/// When an asynchronous operation is carried out. A right plan gives the same results for both.
+/// When an asynchronous operation is carried out. A right plan gives the same results for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AsyncMode {
     /// At its start: its result must not be overwritten from there on.
@@ -18,6 +22,27 @@ pub enum AsyncMode {
     Start,
     /// At its done: its operands must live until there.
     Done,
+    /// At either, chosen for each operation from this seed.
+    Random(u64),
+}
+
+impl AsyncMode {
+    /// Whether the operation that begins with instruction number `start` is carried out there.
+    pub(crate) fn at_start(self, start: u32) -> bool {
+        match self {
+            Self::Start => true,
+            Self::Done => false,
+            Self::Random(seed) => mix(seed ^ mix(u64::from(start))) & 1 == 0,
+        }
+    }
+}
+
+/// The output function of Steele, Lea and Flood's SplitMix64.
+fn mix(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
 }
 
 /// How a module is run.
@@ -32,6 +57,10 @@ pub struct ExecConfig {
     pub max_steps: Option<u64>,
     /// Most bytes that the slabs of all devices may take together.
     pub max_bytes: u64,
+    /// Bytes that each device's slab of space 0 takes at least: a device that preallocates its memory.
+    pub reserve_bytes: u64,
+    /// Told how far a run is, and asked whether it is to stop.
+    pub watch: Option<Arc<Watch>>,
 }
 
 impl Default for ExecConfig {
@@ -41,6 +70,8 @@ impl Default for ExecConfig {
             async_mode: AsyncMode::Start,
             max_steps: None,
             max_bytes: 16 << 30,
+            reserve_bytes: 0,
+            watch: None,
         }
     }
 }
@@ -67,7 +98,7 @@ impl Executable {
         let bytes = program
             .slabs
             .iter()
-            .map(|s| s.bytes as u64)
+            .map(|s| s.bytes.max(s.reserve) as u64)
             .fold(program.arena as u64, u64::saturating_add)
             .saturating_mul(program.devices() as u64);
         if bytes > config.max_bytes {
@@ -82,7 +113,8 @@ impl Executable {
         for device in &mut devices {
             write_constants(&program, device);
         }
-        let work = Workspace::new(&program)?;
+        let mut work = Workspace::new(&program)?;
+        work.watch.clone_from(&config.watch);
         Ok(Self {
             program,
             devices,
@@ -156,6 +188,56 @@ impl Executable {
             outputs.map(|&l| self.read_output(device, l)).collect()
         };
         Ok(self.devices.iter().map(read).collect())
+    }
+
+    /// The bytes of flattened argument `n` in the slab of device `device`, to write to; `None` where they
+    /// are not the dense array, or there is no such argument.
+    pub fn argument_bytes(&mut self, device: usize, n: usize) -> Option<&mut [u8]> {
+        let leaf = *self.program.inputs.get(n)?;
+        self.devices.get_mut(device)?.dense_mut(&self.program, leaf)
+    }
+
+    /// The bytes of flattened result `n` in the slab of device `device`, until the next run; `None` as for
+    /// [`argument_bytes`](Self::argument_bytes).
+    pub fn result_bytes(&self, device: usize, n: usize) -> Option<&[u8]> {
+        let leaf = *self.program.outputs.get(n)?;
+        self.devices.get(device)?.dense(&self.program, leaf)
+    }
+
+    /// Runs on the arguments as they lie in the slabs. Copies nothing in or out and poisons nothing before it
+    /// begins; donated arguments are overwritten.
+    pub fn run_in_place(&mut self) -> Result<(), ExecError> {
+        for device in &mut self.devices {
+            device.rewind(&self.program);
+        }
+        self.run()
+    }
+
+    /// The slabs of a device; it can't run until it has some again.
+    pub(crate) fn take_slabs(&mut self, device: usize) -> Vec<Slab> {
+        std::mem::take(self.devices[device].slabs_mut())
+    }
+
+    /// Gives a device these slabs; what is missing or too small is allocated.
+    pub(crate) fn put_slabs(
+        &mut self,
+        device: usize,
+        slabs: impl Iterator<Item = Option<Slab>>,
+    ) -> Result<(), ExecError> {
+        let mut given = Vec::with_capacity(self.program.slabs.len());
+        for (info, slab) in self.program.slabs.iter().zip(slabs) {
+            let slab = match slab.filter(|s| s.room() >= info.bytes) {
+                Some(mut slab) => {
+                    slab.set_len(info.bytes);
+                    slab
+                }
+                None => Slab::new(info.bytes, info.reserve, info.alignment)?,
+            };
+            given.push(slab);
+        }
+        *self.devices[device].slabs_mut() = given;
+        write_constants(&self.program, &mut self.devices[device]);
+        Ok(())
     }
 
     fn run(&mut self) -> Result<(), ExecError> {

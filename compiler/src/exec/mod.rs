@@ -30,8 +30,16 @@ mod reference;
 mod run;
 mod slab;
 pub mod tiled;
+mod watch;
 
 pub use array::HostArray;
 pub use error::ExecError;
 pub use executable::{AsyncMode, ExecConfig, Executable};
 pub use reference::reference_plan;
+pub(crate) use slab::Slab;
+pub use watch::{RunProgress, Watch};
+
+/// The custom-call targets that the executor carries out, each with what it is.
+pub fn custom_call_targets() -> Vec<(String, &'static str)> {
+    kernels::custom_call_targets()
+}

@@ -121,6 +121,8 @@ pub(crate) struct ConstantData {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlabInfo {
     pub(crate) bytes: usize,
+    /// Bytes to allocate at least.
+    pub(crate) reserve: usize,
     pub(crate) alignment: usize,
 }
 

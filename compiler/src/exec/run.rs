@@ -1,11 +1,14 @@
 //! The loop over steps.
 
+use std::sync::Arc;
+
 use crate::exec::error::ExecError;
 use crate::exec::kernels::{ArrayMut, ArrayRef};
 use crate::exec::poison;
 use crate::exec::program::{Body, Leaf, Op, Program, Staged, Step, Switch};
 use crate::exec::recycle::Refs;
 use crate::exec::slab::Slab;
+use crate::exec::watch::Watch;
 use slabplan_ir::ElementType;
 
 /// The memory and the position of one device.
@@ -39,6 +42,8 @@ pub(crate) struct Workspace {
     refs: Refs,
     /// For the operations inside a fusion.
     inner: Refs,
+    /// Told of every step.
+    pub(crate) watch: Option<Arc<Watch>>,
 }
 
 impl Workspace {
@@ -55,6 +60,7 @@ impl Workspace {
             arena,
             refs: Refs::with_capacity(program.most_refs),
             inner: Refs::with_capacity(program.most_refs),
+            watch: None,
         })
     }
 }
@@ -65,7 +71,7 @@ impl Device {
         let slabs = program
             .slabs
             .iter()
-            .map(|s| Slab::new(s.bytes, s.alignment))
+            .map(|s| Slab::new(s.bytes, s.reserve, s.alignment))
             .collect::<Result<_, _>>()?;
         Ok(Self {
             slabs,
@@ -83,6 +89,28 @@ impl Device {
         self.returns.clear();
         self.steps = 0;
         self.state = State::Running;
+    }
+
+    /// The slabs, in the order of [`Program::slabs`].
+    pub(crate) fn slabs_mut(&mut self) -> &mut Vec<Slab> {
+        &mut self.slabs
+    }
+
+    /// The bytes at a place where they are the dense array.
+    pub(crate) fn dense(&self, program: &Program, leaf: Leaf) -> Option<&[u8]> {
+        let map = &program.info(leaf).map;
+        map.is_dense()
+            .then(|| &self.bytes(program, leaf)[..map.dense_bytes()])
+    }
+
+    /// The same, to write to.
+    pub(crate) fn dense_mut(&mut self, program: &Program, leaf: Leaf) -> Option<&mut [u8]> {
+        let map = &program.info(leaf).map;
+        if !map.is_dense() {
+            return None;
+        }
+        let range = leaf.offset..leaf.offset + map.dense_bytes();
+        Some(&mut self.slabs[leaf.slab as usize].bytes_mut()[range])
     }
 
     /// Fills every byte with the poison pattern.
@@ -138,6 +166,9 @@ pub(crate) fn run(
     work: &mut Workspace,
     limits: Limits,
 ) -> Result<(), ExecError> {
+    if let Some(watch) = &work.watch {
+        watch.begin(program.steps.len() as u32 - program.entry);
+    }
     loop {
         for (number, device) in devices.iter_mut().enumerate() {
             if device.state == State::Running {
@@ -168,6 +199,14 @@ fn run_device(
                 steps: device.steps,
                 instr: program.name(at).to_owned(),
             });
+        }
+        if let Some(watch) = &work.watch {
+            let done = device.returns.is_empty().then(|| at - program.entry);
+            if !watch.step(done) {
+                return Err(ExecError::Stopped {
+                    instr: program.name(at).to_owned(),
+                });
+            }
         }
         device.steps += 1;
         device.next += 1;

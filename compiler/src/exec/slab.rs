@@ -14,18 +14,37 @@ pub(crate) struct Slab {
 }
 
 impl Slab {
-    /// `len` zeroed bytes whose address is a multiple of `alignment` (a power of two).
+    /// `len` zeroed bytes whose address is a multiple of `alignment` (a power of two), in an allocation of
+    /// at least `reserve`.
     ///
     /// # Errors
     /// [`ExecError::OutOfMemory`] if the machine does not give that many.
-    pub(crate) fn new(len: usize, alignment: usize) -> Result<Self, ExecError> {
-        let out_of_memory = || ExecError::OutOfMemory { bytes: len as u64 };
-        let room = len.checked_add(alignment - 1).ok_or_else(out_of_memory)?;
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(room).map_err(|_| out_of_memory())?;
-        bytes.resize(room, 0);
+    pub(crate) fn new(len: usize, reserve: usize, alignment: usize) -> Result<Self, ExecError> {
+        let wanted = len.max(reserve);
+        let out_of_memory = || ExecError::OutOfMemory {
+            bytes: wanted as u64,
+        };
+        let room = wanted
+            .checked_add(alignment - 1)
+            .ok_or_else(out_of_memory)?;
+        // Asked first, because an allocation of zeros can't fail gently; zeros, because the machine gives
+        // them without touching pages that are never used.
+        Vec::<u8>::new()
+            .try_reserve_exact(room)
+            .map_err(|_| out_of_memory())?;
+        let bytes = vec![0; room];
         let start = bytes.as_ptr().align_offset(alignment);
         Ok(Self { bytes, start, len })
+    }
+
+    /// Bytes that it can have without another allocation.
+    pub(crate) fn room(&self) -> usize {
+        self.bytes.len() - self.start
+    }
+
+    /// Makes it `len` bytes, at most [`room`](Self::room).
+    pub(crate) fn set_len(&mut self, len: usize) {
+        self.len = len.min(self.room());
     }
 
     /// All bytes.
@@ -46,18 +65,20 @@ mod tests {
     #[test]
     fn starts_at_a_multiple_of_the_alignment() {
         for alignment in [1, 4, 512, 16384] {
-            let mut slab = Slab::new(100, alignment).unwrap();
+            let mut slab = Slab::new(100, 0, alignment).unwrap();
             assert_eq!(slab.bytes().as_ptr() as usize % alignment, 0);
             assert_eq!(slab.bytes_mut().len(), 100);
+            let reserved = Slab::new(100, 5000, alignment).unwrap();
+            assert_eq!(reserved.bytes().len(), 100);
         }
     }
 
     #[test]
     fn refuses_what_no_machine_has() {
         assert!(matches!(
-            Slab::new(usize::MAX / 2, 4096),
+            Slab::new(usize::MAX / 2, 0, 4096),
             Err(ExecError::OutOfMemory { .. })
         ));
-        assert!(Slab::new(usize::MAX, 4096).is_err());
+        assert!(Slab::new(usize::MAX, 0, 4096).is_err());
     }
 }

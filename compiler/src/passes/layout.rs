@@ -5,7 +5,7 @@ use slabplan_ir::module::EntryLayout;
 use slabplan_ir::target::{Target, Tiling};
 use slabplan_ir::{ArrayShape, EntityId, Layout, Module, Opcode, Shape, ShapeId};
 
-use super::entry_layout;
+use super::{entry_layout, forwarded_layouts};
 use crate::pass::{Changed, Pass, PassError, Property, Unit};
 
 /// Assigns default layouts and tilings, and the entry the layouts that the header promises its caller.
@@ -31,8 +31,9 @@ impl Pass for AssignLayouts {
         let given = layouts_are_given(&unit.module);
         entry_layout::complete(&mut unit.module);
         let assigned = assign(&mut unit.module, unit.target, !given);
+        let settled = !given && forwarded_layouts::settle(&mut unit.module);
         let enforced = entry_layout::enforce(&mut unit.module);
-        Ok(Changed(assigned || enforced))
+        Ok(Changed(assigned || settled || enforced))
     }
 }
 
@@ -70,6 +71,11 @@ fn assign(module: &mut Module, target: &Target, tile: bool) -> bool {
         *result = new[result.index()];
     }
     true
+}
+
+/// The array with the layout that `target` gives it by default.
+pub(crate) fn default_layout(array: &ArrayShape, target: &Target) -> ArrayShape {
+    with_layout(array, target, true)
 }
 
 /// The array with a layout, tiled as the target does unless it is tiled or `tile` is false.

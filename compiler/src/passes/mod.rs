@@ -3,20 +3,25 @@
 mod copies;
 mod entry_layout;
 mod flatten;
+mod forwarded_layouts;
 mod layout;
 mod planning;
 mod schedule;
+mod shard_map;
 
 pub use copies::InsertCopies;
 pub use flatten::{FlattenCallGraph, is_flat};
 pub use layout::AssignLayouts;
+pub(crate) use layout::default_layout;
 pub use planning::MemoryPlanning;
 pub use schedule::ScheduleMemory;
+pub use shard_map::{ImportShardMap, import_shard_map};
 
 use crate::pass::Pass;
 
 /// What turns a valid module into one that can be planned.
 pub const PREPARE: &[&dyn Pass] = &[
+    &ImportShardMap,
     &FlattenCallGraph,
     &AssignLayouts,
     &ScheduleMemory,

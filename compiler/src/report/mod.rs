@@ -16,5 +16,6 @@ pub use packing_svg::packing_svg;
 pub use plan_json::plan_json;
 pub use plan_proto::{PlanProto, plan_proto};
 pub use summary::plan_summary;
+pub(crate) use summary::thousands;
 pub use table::Table;
 pub use value::value_name;

@@ -331,7 +331,8 @@ pub(super) fn cholesky(op: Op<'_>) -> Inference {
 pub(super) fn triangular_solve(op: Op<'_>) -> Inference {
     let (a, b) = (op.array(0)?, op.array(1)?);
     check_square(op, a)?;
-    let left = op.instr.attr(AttrName::LeftSide).is_none() || op.instr.flag(AttrName::LeftSide);
+    // XLA prints only what is set.
+    let left = op.instr.flag(AttrName::LeftSide);
     let rank = a.rank();
     let agrees = b.rank() == rank
         && ElementMatch::AnyPrecision.accepts(a.element_type, b.element_type)

@@ -2,13 +2,13 @@
 
 use slabplan_ir::Opcode;
 use slabplan_ir::attr::AttrName;
-use slabplan_ir::entity::{CompId, InstrId};
+use slabplan_ir::entity::{CompId, EntityId, InstrId};
 
 use super::Builder;
 use crate::exec::collective::Collective;
 use crate::exec::order::callees;
 use crate::exec::program::{ArrayInfo, Leaf, Step};
-use crate::exec::{AsyncMode, ExecError, flat};
+use crate::exec::{ExecError, flat};
 
 impl Builder<'_> {
     pub(super) fn async_copy(&mut self, id: InstrId) -> Result<(), ExecError> {
@@ -25,11 +25,13 @@ impl Builder<'_> {
     /// start or at its end, as configured.
     pub(super) fn start_to_run_here(&self, id: InstrId, start: Opcode) -> Option<InstrId> {
         let at_start = self.module.instrs[id].opcode == start;
-        match (self.config.async_mode, at_start) {
-            (AsyncMode::Start, true) => Some(id),
-            (AsyncMode::Done, false) => self.start_of(id),
-            _ => None,
-        }
+        let start = if at_start { id } else { self.start_of(id)? };
+        (self.runs_at_start(start) == at_start).then_some(start)
+    }
+
+    /// Whether the asynchronous operation that begins with `start` is carried out there.
+    pub(super) fn runs_at_start(&self, start: InstrId) -> bool {
+        self.config.async_mode.at_start(start.index() as u32)
     }
 
     /// The start of the chain of asynchronous operations that ends in `id`.
@@ -59,22 +61,20 @@ impl Builder<'_> {
                 "the executor does not support operands or results bound after the start",
             ));
         }
-        match self.config.async_mode {
-            AsyncMode::Start => self.call_bound(id, id),
-            AsyncMode::Done => {
-                // The live ranges inside end as if the operation ran here.
-                let last = self.order.number[id].unwrap_or(0);
-                let inside = callees(self.module, id)
-                    .iter()
-                    .filter_map(|&c| self.module.computations[c].instrs.first())
-                    .filter_map(|&i| self.order.number[i])
-                    .min();
-                for number in inside.unwrap_or(last)..last {
-                    self.poison_at(number);
-                }
-                Ok(())
-            }
+        if self.runs_at_start(id) {
+            return self.call_bound(id, id);
         }
+        // The live ranges inside end as if the operation ran here.
+        let last = self.order.number[id].unwrap_or(0);
+        let inside = callees(self.module, id)
+            .iter()
+            .filter_map(|&c| self.module.computations[c].instrs.first())
+            .filter_map(|&i| self.order.number[i])
+            .min();
+        for number in inside.unwrap_or(last)..last {
+            self.poison_at(number);
+        }
+        Ok(())
     }
 
     pub(super) fn has_empty_root(&self, callee: Option<CompId>) -> bool {

@@ -9,7 +9,7 @@ mod leaves;
 mod staging;
 
 use slabplan_ir::attr::AttrName;
-use slabplan_ir::entity::{CompId, InstrId, SecondaryMap};
+use slabplan_ir::entity::{CompId, EntityId, InstrId, SecondaryMap};
 use slabplan_ir::module::Module;
 use slabplan_ir::plan::Plan;
 use slabplan_ir::{Opcode, Positions};
@@ -31,7 +31,7 @@ pub(crate) fn build(
     plan: &Plan,
     config: &ExecConfig,
 ) -> Result<Program, ExecError> {
-    let program = empty_program(module, plan)?;
+    let program = empty_program(module, plan, config)?;
     let positions = Positions::new(module);
     let order = ProgramOrder::new(module);
     let places = Places::new(module, &positions, &order, plan)?;
@@ -47,7 +47,7 @@ pub(crate) fn build(
         places: &places,
         config,
         ended,
-        within_async: within_async(module, &order),
+        delayed: delayed(module, &order, config.async_mode),
         is_condition: conditions(module),
         start: SecondaryMap::filled(module.computations.len(), None),
         depth: SecondaryMap::filled(module.computations.len(), 0),
@@ -61,7 +61,7 @@ pub(crate) fn build(
     builder.finish()
 }
 
-fn empty_program(module: &Module, plan: &Plan) -> Result<Program, ExecError> {
+fn empty_program(module: &Module, plan: &Plan, config: &ExecConfig) -> Result<Program, ExecError> {
     let devices = module.replica_count.saturating_mul(module.num_partitions);
     if devices == 0 || devices > MAX_DEVICES {
         return Err(ExecError::Devices {
@@ -76,6 +76,11 @@ fn empty_program(module: &Module, plan: &Plan) -> Result<Program, ExecError> {
         .map(|s| {
             Some(SlabInfo {
                 bytes: usize::try_from(s.slab.get()).ok()?,
+                reserve: if s.space == 0 {
+                    usize::try_from(config.reserve_bytes).ok()?
+                } else {
+                    0
+                },
                 alignment: usize::try_from(s.alignment.get()).ok()?,
             })
         })
@@ -106,20 +111,23 @@ fn empty_program(module: &Module, plan: &Plan) -> Result<Program, ExecError> {
     })
 }
 
-/// The computations that run inside an asynchronous operation, however deep.
-fn within_async(module: &Module, order: &ProgramOrder) -> SecondaryMap<CompId, bool> {
-    let mut within = SecondaryMap::filled(module.computations.len(), false);
-    let is_start = |i: InstrId| module.instrs[i].opcode == Opcode::AsyncStart;
+/// The computations that run inside an asynchronous operation which is carried out at its done, however
+/// deep.
+fn delayed(module: &Module, order: &ProgramOrder, mode: AsyncMode) -> SecondaryMap<CompId, bool> {
+    let mut delayed = SecondaryMap::filled(module.computations.len(), false);
+    let is_late = |i: InstrId| {
+        module.instrs[i].opcode == Opcode::AsyncStart && !mode.at_start(i.index() as u32)
+    };
     let mut depth = 0;
     for &visit in &order.visits {
         match visit {
-            Visit::Enter(i) if is_start(i) => depth += 1,
-            Visit::Leave(i) if is_start(i) => depth -= 1,
-            Visit::Leave(i) if depth > 0 => within[module.instrs[i].computation] = true,
+            Visit::Enter(i) if is_late(i) => depth += 1,
+            Visit::Leave(i) if is_late(i) => depth -= 1,
+            Visit::Leave(i) if depth > 0 => delayed[module.instrs[i].computation] = true,
             _ => {}
         }
     }
-    within
+    delayed
 }
 
 fn conditions(module: &Module) -> SecondaryMap<CompId, bool> {
@@ -140,7 +148,7 @@ struct Builder<'a> {
     config: &'a ExecConfig,
     /// Bytes to poison after each number of program order; empty where nothing is poisoned.
     ended: Vec<Vec<ByteRange>>,
-    within_async: SecondaryMap<CompId, bool>,
+    delayed: SecondaryMap<CompId, bool>,
     is_condition: SecondaryMap<CompId, bool>,
     /// Address of every computation translated so far.
     start: SecondaryMap<CompId, Option<u32>>,
@@ -166,7 +174,7 @@ impl Builder<'_> {
     fn computation(&mut self, comp: CompId) -> Result<(), ExecError> {
         self.start[comp] = Some(self.address());
         let computation = &self.module.computations[comp];
-        let silent = self.within_async[comp] && self.config.async_mode == AsyncMode::Done;
+        let silent = self.delayed[comp];
         for (n, &instr) in computation.instrs.iter().enumerate() {
             self.name = self.program.names.len() as u32;
             self.program.names.push(self.module.name_of(instr).into());
@@ -217,6 +225,7 @@ impl Builder<'_> {
             | O::AllToAll
             | O::CollectiveBroadcast
             | O::CollectivePermute
+            | O::RaggedAllToAll
             | O::ReduceScatter => self.collective(id),
             O::PartitionId | O::ReplicaId => {
                 let to = self.single_leaf(id)?;
@@ -233,15 +242,15 @@ impl Builder<'_> {
                 let fusion = Fusion::prepare(self.module, id)?;
                 self.op(id, Body::Fusion(fusion))
             }
-            O::Infeed
-            | O::Outfeed
-            | O::Send
-            | O::SendDone
-            | O::Recv
-            | O::RecvDone
-            | O::RaggedAllToAll => {
-                Err(self.unsupported(id, &format!("the executor does not carry out {}", i.opcode)))
-            }
+            O::Infeed | O::Outfeed => Err(self.unsupported(
+                id,
+                "it exchanges data with the host while the program runs: make an argument or a result of that",
+            )),
+            O::Send | O::SendDone | O::Recv | O::RecvDone => Err(self.unsupported(
+                id,
+                "a transfer by send and recv has no partner here: use collective-permute between devices, \
+                 arguments and results with the host",
+            )),
             _ => {
                 let kernel = Kernel::prepare(self.module, id)?;
                 self.op(id, Body::Kernel(kernel))

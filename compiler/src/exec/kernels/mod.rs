@@ -42,6 +42,7 @@ mod walk;
 
 mod convolution;
 mod dot;
+mod grouped_dot;
 mod matmul;
 mod patches;
 mod widen;
@@ -51,10 +52,12 @@ mod cholesky;
 mod fft;
 mod field;
 mod fourier;
+mod lapack;
 mod triangular_solve;
 
 mod dimension_size;
 mod rng;
+mod rng_stateless;
 
 mod cumulative;
 mod map;
@@ -262,6 +265,7 @@ fn prepare_run(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         O::Convolution => convolution::prepare(p),
         O::CustomCall => custom_call(p),
         O::Dot => dot::prepare(p),
+        O::DynamicReshape => Err(p.error("dynamic sizes are not executed: give a module with fixed sizes".into())),
         O::DynamicSlice | O::DynamicUpdateSlice => dynamic_slice::prepare(p),
         O::Fft => fft::prepare(p),
         O::Gather => gather::prepare(p),
@@ -272,9 +276,12 @@ fn prepare_run(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         O::Reduce => reduce::prepare(p),
         O::ReduceWindow => reduce_window::prepare(p),
         O::RngBitGenerator => rng::prepare(p),
-        O::Rng | O::RngGetAndUpdateState => Err(
-            p.error("its numbers are not determined by the program, so it is not executed".into())
-        ),
+        O::Rng => rng_stateless::prepare(p),
+        O::RngGetAndUpdateState => rng_stateless::prepare_state(p),
+        O::RaggedDot | O::ScaledDot => grouped_dot::prepare(p),
+        O::Scan => Err(p.error(
+            "is not executed as it is: XLA's optimiser expands it to a while; give the optimised module".into(),
+        )),
         O::Scatter => scatter::prepare(p),
         O::SelectAndScatter => select_and_scatter::prepare(p),
         O::SetDimensionSize => dimension_size::prepare_set(p),
@@ -285,24 +292,74 @@ fn prepare_run(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     }
 }
 
+/// The custom-calls that the executor knows, each with what it is.
+pub(crate) fn custom_call_targets() -> Vec<(String, &'static str)> {
+    let known = |names: &[&str], what: &'static str| -> Vec<(String, &'static str)> {
+        names.iter().map(|&n| (n.to_owned(), what)).collect()
+    };
+    let mut targets = known(
+        &["AllocateBuffer", "ConcatBitcast"],
+        "places of bytes, no computation",
+    );
+    targets.extend(known(
+        IDENTITIES,
+        "a statement about a value, which stays the same",
+    ));
+    targets.extend(known(
+        &[
+            "xla.sdy.GlobalToLocalShape",
+            "xla.sdy.LocalToGlobalShape",
+            "SPMDFullToShardShape",
+            "SPMDShardToFullShape",
+        ],
+        "the border of a shard_map: each device takes its slice",
+    ));
+    targets.extend(known(&["TopK"], "the largest elements"));
+    targets.extend(known(
+        &["X64Combine", "X64SplitHigh", "X64SplitLow"],
+        "64-bit numbers and pairs of 32-bit ones",
+    ));
+    let algebra = lapack::targets().into_iter();
+    targets.extend(algebra.map(|name| (name, "linear algebra")));
+    targets
+}
+
+/// Custom-calls that give their operand back.
+const IDENTITIES: &[&str] = &[
+    "AssumeGatherIndicesInBound",
+    "GatherScatterIndicesBitpacked",
+    "annotate_device_placement",
+    "Sharding",
+    "xla.sdy.FuncResultSharding",
+];
+
 /// The custom-calls whose meaning is known.
 fn custom_call(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     let target = p.module.custom_call_target(p.id).unwrap_or_default();
     match target {
-        // Statements about values, or about how they are placed on devices: the value stays the same.
-        "AssumeGatherIndicesInBound"
-        | "GatherScatterIndicesBitpacked"
-        | "annotate_device_placement"
-        | "Sharding"
-        | "SPMDFullToShardShape"
-        | "SPMDShardToFullShape"
-        | "xla.sdy.GlobalToLocalShape"
-        | "xla.sdy.LocalToGlobalShape"
-        | "xla.sdy.FuncResultSharding" => movement::prepare(p),
+        name if IDENTITIES.contains(&name) => movement::prepare(p),
+        // What is left of a border after `import-shard-map` has the shapes of one device on both sides.
+        "SPMDFullToShardShape" | "SPMDShardToFullShape" => movement::prepare(p),
         "TopK" => topk::prepare(p),
         "X64Combine" | "X64SplitHigh" | "X64SplitLow" => x64::prepare(p, target),
-        _ => Err(p.error(format!(
-            "target {target:?} is not implemented by the executor"
-        ))),
+        _ => lapack::prepare(p, target).unwrap_or_else(|| Err(p.error(unknown_target(target)))),
     }
+}
+
+/// Why a custom-call is not executed, and what to do.
+fn unknown_target(target: &str) -> String {
+    let remedy = match target {
+        "tpu_custom_call" => {
+            "is a Mosaic kernel, compiled for the TPU: run the program with the kernel's reference \
+             implementation in its place (Pallas: interpret=True)"
+        }
+        _ if target.contains("callback") => {
+            "calls back into the process that built the program: take the callback out"
+        }
+        _ => {
+            "is not known to the executor: lower the program without it, or for a platform that needs none \
+             (docs/operations.md lists the known ones)"
+        }
+    };
+    format!("target {target:?} {remedy}")
 }

@@ -203,7 +203,7 @@ fn three_fry_2x32(counter: u64, key: u64) -> [u32; 2] {
 }
 
 /// Philox-4x32 with 10 rounds.
-fn philox_4x32(counter: u128, key: u64) -> [u32; 4] {
+pub(super) fn philox_4x32(counter: u128, key: u64) -> [u32; 4] {
     const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
     const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
     let mut x = [0, 32, 64, 96].map(|shift| (counter >> shift) as u32);
