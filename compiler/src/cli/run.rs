@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use serde_json::{Value, json};
 use slabplan_ir::Bytes;
@@ -52,6 +51,12 @@ pub(super) struct Args {
     /// Stop after this many steps (instructions, jumps, calls).
     #[arg(long, value_name = "N")]
     max_steps: Option<u64>,
+    /// Most threads for one operation; as many as the machine runs at once if not given.
+    #[arg(long, value_name = "N")]
+    threads: Option<std::num::NonZeroUsize>,
+    /// Run so many times; the times of all runs are in the JSON output, results are of the last.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: u32,
     /// Where to write the results: `.safetensors` or `.npz`.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -81,19 +86,27 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let devices: Vec<&[HostArray]> = (0..executable.device_count())
         .map(|d| &inputs[d * per_device..(d + 1) * per_device])
         .collect();
-    let start = Instant::now();
-    let outputs: Vec<HostArray> = executable
-        .execute_devices(&devices)
-        .map_err(anyhow::Error::from)?
-        .into_iter()
-        .flatten()
-        .collect();
-    let seconds = start.elapsed().as_secs_f64();
+    let mut times = Vec::new();
+    let mut outputs: Vec<HostArray> = Vec::new();
+    for _ in 0..args.repeat {
+        let results = executable
+            .execute_devices(&devices)
+            .map_err(anyhow::Error::from)?;
+        times.push(executable.run_seconds());
+        outputs = results.into_iter().flatten().collect();
+    }
+    let seconds = times.iter().copied().fold(f64::INFINITY, f64::min);
     let specs = executable.outputs();
     let comparisons = compare_outputs(args, &specs, &outputs)?;
     write_outputs(args, &specs, &outputs)?;
     let text = if args.json {
-        let json = run_json(&compiled, &specs, &comparisons, seconds);
+        let json = run_json(
+            &compiled,
+            &specs,
+            &comparisons,
+            &times,
+            executable.scratch_bytes(),
+        );
         format!("{json}\n")
     } else {
         run_summary(args, &compiled, &specs, &comparisons, seconds)
@@ -112,6 +125,7 @@ fn load(args: &Args, compiled: &Compiled) -> Result<Executable, CliError> {
             AsyncArg::Done => AsyncMode::Done,
         },
         max_steps: args.max_steps,
+        threads: args.threads,
         ..ExecConfig::default()
     };
     let executable = if args.reference {
@@ -183,14 +197,17 @@ fn run_json(
     compiled: &Compiled,
     specs: &[ArraySpec],
     comparisons: &[Comparison],
-    seconds: f64,
+    times: &[f64],
+    scratch_bytes: u64,
 ) -> Value {
     json!({
         "module": compiled.plan().module,
         "outputs": specs.iter().map(|s| json!({ "name": s.name, "type": s.type_name() })).collect::<Vec<_>>(),
         "slab_bytes": compiled.plan().spaces.iter().map(|s| json!({ "space": s.space, "bytes": s.slab })).collect::<Vec<_>>(),
+        "scratch_bytes": scratch_bytes,
         "checked": compiled.check.is_some(),
-        "run_seconds": seconds,
+        "run_seconds": times.iter().copied().fold(f64::INFINITY, f64::min),
+        "runs_seconds": times,
         "compared": comparisons.iter().map(|c| json!({
             "name": c.name, "elements": c.elements, "different": c.different, "equal": c.is_close(),
         })).collect::<Vec<_>>(),
