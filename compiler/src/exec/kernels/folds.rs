@@ -11,8 +11,8 @@ use super::walk::{Axes, Walk, merge, volume};
 use super::{ArrayMut, ArrayRef, Run};
 
 /// Accumulators of a row; most accumulators side by side.
-const LANES: usize = 128;
-const COLUMNS: usize = 512;
+const LANES: usize = 256;
+const COLUMNS: usize = 2048;
 /// Elements of a row that are folded on their own.
 const PIECE: usize = 1 << 16;
 /// Rows shorter than this are not worth folding lane by lane.

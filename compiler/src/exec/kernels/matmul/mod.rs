@@ -14,7 +14,7 @@ mod vector;
 
 use slabplan_ir::ElementType;
 
-pub(super) use strided::{Matrix, StridedLines, StridedSink, position};
+pub(super) use strided::{Matrix, StridedLines, StridedSink, copy_line, position};
 pub(super) use tile::Accumulator;
 use tile::{LINE, ROWS, Sums};
 pub(super) use vector::{is_vector, multiply_vector};
