@@ -82,15 +82,10 @@ impl Executable {
     /// A plan that does not fit the module; an operation, layout or type that the executor does
     /// not carry out; more memory than `config` allows.
     pub fn new(module: &Module, plan: &Plan, config: ExecConfig) -> Result<Self, ExecError> {
-        let small = plan_bytes(plan) < PARALLEL_BYTES;
-        let config = ExecConfig {
-            threads: if small {
-                Some(NonZeroUsize::MIN)
-            } else {
-                config.threads
-            },
-            ..config
-        };
+        let mut config = config;
+        if plan_bytes(plan) < PARALLEL_BYTES {
+            config.threads = Some(NonZeroUsize::MIN);
+        }
         let program = build(module, plan, &config)?;
         let bytes = program
             .slabs

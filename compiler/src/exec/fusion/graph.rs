@@ -276,7 +276,7 @@ impl Inliner<'_> {
             Opcode::Reshape | Opcode::Copy if operands.len() == 1 => {
                 let shape = array(module, id, instr.shape)?;
                 if shape.element_type == self.graph.nodes[operands[0]].element_type {
-                    return Ok(vec![self.reshape(operands[0], dims(shape), shape)]);
+                    return Ok(vec![self.reshape(operands[0], &dims(shape), shape)]);
                 }
             }
             Opcode::Iota => {
@@ -407,20 +407,20 @@ impl Inliner<'_> {
     }
 
     /// The elements of a value in row-major order under other dimensions.
-    fn reshape(&mut self, of: NodeId, to: Dims, shape: &ArrayShape) -> NodeId {
+    fn reshape(&mut self, of: NodeId, to: &Dims, shape: &ArrayShape) -> NodeId {
         let from = &self.graph.nodes[of];
-        if from.dims == to {
+        if from.dims == *to {
             return of;
         }
         if let Kind::Memory(view) = &from.kind
             && *view == View::whole(view.source, &row_major(&from.dims))
         {
-            let view = View::whole(view.source, &row_major(&to));
+            let view = View::whole(view.source, &row_major(to));
             return self.push(shape, Kind::Memory(view));
         }
         let lies_in_order = matches!(from.kind, Kind::Result { .. } | Kind::Reshape { .. })
             && from.strides == row_major(&from.dims);
-        if let Some(map) = without_ones(&from.dims, &to).filter(|_| !lies_in_order) {
+        if let Some(map) = without_ones(&from.dims, to).filter(|_| !lies_in_order) {
             return self.push(shape, Kind::Move { of, map });
         }
         // What is computed for the reshape alone had better lie in its order.
@@ -463,7 +463,7 @@ impl Inliner<'_> {
             let to_order = memory_order(to_shape, &maps.1);
             let to_dims = dims(to_shape);
             let in_order: Dims = to_order.iter().map(|&d| to_dims[d]).collect();
-            let reshaped = self.reshape(ordered, in_order, to_shape);
+            let reshaped = self.reshape(ordered, &in_order, to_shape);
             let mut inverse = Dims::from_elem(0, to_order.len());
             for (place, &d) in to_order.iter().enumerate() {
                 inverse[d] = place;

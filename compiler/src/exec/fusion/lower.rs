@@ -142,7 +142,7 @@ struct PendingOp {
 }
 
 enum PendingBody {
-    Loop(FusedLoop),
+    Loop(Box<FusedLoop>),
     Call(usize),
 }
 
@@ -159,10 +159,10 @@ struct Lowering {
 impl Lowering {
     fn run(&mut self, graph: &Graph, in_memory: &[bool], results: &[Dims]) {
         let mut called = vec![false; graph.calls.len()];
-        for id in 0..graph.nodes.len() {
+        for (id, &chosen) in in_memory.iter().enumerate() {
             match &graph.nodes[id].kind {
                 Kind::Memory(view) => self.views[id] = Some(view.clone()),
-                _ if !in_memory[id] => {}
+                _ if !chosen => {}
                 Kind::Result { call } => {
                     if !std::mem::replace(&mut called[*call], true) {
                         self.call(graph, *call, results);
@@ -175,7 +175,7 @@ impl Lowering {
                 }
                 _ => {
                     let strides = &graph.nodes[id].strides;
-                    let direct = self.final_target(graph, id, results);
+                    let direct = final_target(graph, id, results);
                     let view = self.compute(graph, id, strides, direct);
                     self.views[id] = Some(view);
                 }
@@ -186,43 +186,6 @@ impl Lowering {
             let there = View::whole(Source::Result(n), &results[n]);
             if view.as_ref() != Some(&there) {
                 self.compute(graph, id, &results[n], Some(n));
-            }
-        }
-    }
-
-    /// The result that a value can be computed into: it is that result alone, perhaps reshaped, and
-    /// nothing else reads it.
-    fn final_target(&self, graph: &Graph, id: NodeId, results: &[Dims]) -> Option<usize> {
-        let mut id = id;
-        loop {
-            let mut readers = graph.nodes[id + 1..]
-                .iter()
-                .enumerate()
-                .filter(|(_, node)| match &node.kind {
-                    Kind::Compute { args, .. } => args.contains(&id),
-                    Kind::Move { of, .. } | Kind::Reshape { of } => *of == id,
-                    _ => false,
-                })
-                .map(|(n, node)| (id + 1 + n, node));
-            let reader = readers.next();
-            let mut outputs = (0..graph.outputs.len()).filter(|&n| graph.outputs[n] == id);
-            let output = outputs.next();
-            if readers.next().is_some()
-                || outputs.next().is_some()
-                || graph.calls.iter().any(|c| c.operands.contains(&id))
-            {
-                return None;
-            }
-            let node = &graph.nodes[id];
-            match (reader, output) {
-                (None, Some(n)) => return (node.strides == results[n]).then_some(n),
-                (Some((next, reader)), None)
-                    if matches!(reader.kind, Kind::Reshape { .. })
-                        && node.strides == super::graph::row_major(&node.dims) =>
-                {
-                    id = next;
-                }
-                _ => return None,
             }
         }
     }
@@ -246,7 +209,7 @@ impl Lowering {
         let mut results = Vec::with_capacity(call.results.len());
         for &r in &call.results {
             let node = &graph.nodes[r];
-            let target = match self.final_target(graph, r, places) {
+            let target = match final_target(graph, r, places) {
                 Some(n) => Target::Result(n),
                 None => self.slot(node.element_type, &node.dims),
             };
@@ -334,11 +297,48 @@ impl Lowering {
             .map(|&(source, reader)| Value::of(&graph.nodes[reader], source))
             .collect();
         self.ops.push(PendingOp {
-            body: PendingBody::Loop(FusedLoop::new(spec, self.threads)),
+            body: PendingBody::Loop(Box::new(FusedLoop::new(spec, self.threads))),
             operands,
             results: vec![(Value::of(node, target.source()), target)],
         });
         View::whole(target.source(), strides)
+    }
+}
+
+/// The result that a value can be computed into: it is that result alone, perhaps reshaped, and
+/// nothing else reads it.
+fn final_target(graph: &Graph, id: NodeId, results: &[Dims]) -> Option<usize> {
+    let mut id = id;
+    loop {
+        let mut readers = graph.nodes[id + 1..]
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| match &node.kind {
+                Kind::Compute { args, .. } => args.contains(&id),
+                Kind::Move { of, .. } | Kind::Reshape { of } => *of == id,
+                _ => false,
+            })
+            .map(|(n, node)| (id + 1 + n, node));
+        let reader = readers.next();
+        let mut outputs = (0..graph.outputs.len()).filter(|&n| graph.outputs[n] == id);
+        let output = outputs.next();
+        if readers.next().is_some()
+            || outputs.next().is_some()
+            || graph.calls.iter().any(|c| c.operands.contains(&id))
+        {
+            return None;
+        }
+        let node = &graph.nodes[id];
+        match (reader, output) {
+            (None, Some(n)) => return (node.strides == results[n]).then_some(n),
+            (Some((next, reader)), None)
+                if matches!(reader.kind, Kind::Reshape { .. })
+                    && node.strides == super::graph::row_major(&node.dims) =>
+            {
+                id = next;
+            }
+            _ => return None,
+        }
     }
 }
 

@@ -108,7 +108,7 @@ struct InnerOp {
 #[derive(Debug)]
 enum InnerBody {
     Kernel(Kernel),
-    Loop(FusedLoop),
+    Loop(Box<FusedLoop>),
     /// Out of one padded form and into another.
     Bitcast(Box<(TiledMap, TiledMap)>),
 }
@@ -227,9 +227,12 @@ impl Fusion {
         let over_memory = physical::over_memory(&mut graph, operands, results);
         let strides: Vec<graph::Dims> = results
             .iter()
-            .map(|r| match over_memory {
-                true => graph::Dims::from_elem(1, 1),
-                false => graph::layout_strides(r),
+            .map(|r| {
+                if over_memory {
+                    graph::Dims::from_elem(1, 1)
+                } else {
+                    graph::layout_strides(r)
+                }
             })
             .collect();
         let lower::Lowered { mut ops, slots } = lower::lower(&mut graph, &strides, threads);

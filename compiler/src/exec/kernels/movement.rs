@@ -46,13 +46,16 @@ pub(super) fn prepare(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     }))
 }
 
+/// Where an index comes from: the dimension, the step and the start.
+pub(crate) type MovedDim = (Option<usize>, isize, isize);
+
 /// For each dimension of the operand, the dimension of the result that its index comes from, the
 /// step and the start; `None` if the instruction is not a broadcast, transpose, slice or reverse
 /// that keeps the element type.
 pub(crate) fn moved_dims(
     module: &Module,
     instr: InstrId,
-) -> Result<Option<Vec<(Option<usize>, isize, isize)>>, KernelError> {
+) -> Result<Option<Vec<MovedDim>>, KernelError> {
     let p = Prepare::new(module, instr);
     let opcode = p.instr.opcode;
     if !matches!(
@@ -79,9 +82,12 @@ pub(crate) fn moved_dims(
             .map(|(d, b)| (Some(d), b.stride as isize, b.start as isize))
             .collect(),
         _ => (0..from.len())
-            .map(|d| match given.contains(&d) {
-                true => (Some(d), -1, from[d].saturating_sub(1) as isize),
-                false => same(d),
+            .map(|d| {
+                if given.contains(&d) {
+                    (Some(d), -1, from[d].saturating_sub(1) as isize)
+                } else {
+                    same(d)
+                }
             })
             .collect(),
     }))

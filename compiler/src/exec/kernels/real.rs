@@ -230,9 +230,9 @@ macro_rules! real {
 }
 
 real! { f32,
-    #[inline(always)]
+    #[inline]
     fn exp(self) -> Self { smooth::exp(self) }
-    #[inline(always)]
+    #[inline]
     fn tanh(self) -> Self { smooth::tanh(self) }
     fn acosh(self) -> Self { Real::acosh(f64::from(self)) as f32 }
     fn asinh(self) -> Self { f64::from(self).asinh() as f32 }

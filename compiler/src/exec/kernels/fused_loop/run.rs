@@ -162,7 +162,7 @@ impl FusedLoop {
                 StepPlace::Result => return,
             },
             Operand::Read(n) => match self.modes[n] {
-                Mode::Borrow => self.borrow(&spec.reads[n], count, cursor, operands),
+                Mode::Borrow => borrow(&spec.reads[n], count, cursor, operands),
                 Mode::Once(place) | Mode::Fill(place) => &registers[place..place + bytes],
             },
         };
@@ -203,27 +203,13 @@ impl FusedLoop {
                 Operand::Read(n) => {
                     let read = &self.spec.reads[n];
                     match self.modes[n] {
-                        Mode::Borrow => self.borrow(read, count, cursor, operands),
+                        Mode::Borrow => borrow(read, count, cursor, operands),
                         Mode::Once(place) | Mode::Fill(place) => register(place, read.width),
                     }
                 }
             };
         }
         step.op.apply(&args[..step.args.len()], target);
-    }
-
-    /// Elements that lie side by side.
-    #[inline]
-    fn borrow<'a>(
-        &self,
-        read: &Read,
-        count: usize,
-        cursor: &Cursor,
-        operands: &[ArrayRef<'a>],
-    ) -> &'a [u8] {
-        let data = operands[read.input.unwrap_or(0)].data;
-        let at = cursor.place(read.access.start, &read.access.steps);
-        &data[at as usize * read.width..][..count * read.width]
     }
 
     /// Brings elements into a register, row by row.
@@ -267,6 +253,14 @@ impl FusedLoop {
             cursor.advance(self, 1);
         }
     }
+}
+
+/// Elements that lie side by side.
+#[inline]
+fn borrow<'a>(read: &Read, count: usize, cursor: &Cursor, operands: &[ArrayRef<'a>]) -> &'a [u8] {
+    let data = operands[read.input.unwrap_or(0)].data;
+    let at = cursor.place(read.access.start, &read.access.steps);
+    &data[at as usize * read.width..][..count * read.width]
 }
 
 /// Elements from `place` on, `step` apart.
