@@ -564,3 +564,173 @@ fn what_can_not_be_run_is_named() {
         assert!(error.to_string().contains(expected), "{error}");
     }
 }
+
+/// A module whose arrays are large enough for several threads.
+const LARGE: &str = "HloModule large
+add { x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT r = f32[] add(x, y) }
+ENTRY e {
+  a = f32[500,700] parameter(0)
+  b = f32[700,300]{0,1} parameter(1)
+  c = f32[500,300] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  t = f32[300,500] transpose(c), dimensions={1,0}
+  e = f32[300,500] tanh(t)
+  zero = f32[] constant(0)
+  rows = f32[300] reduce(e, zero), dimensions={1}, to_apply=add
+  columns = f32[500] reduce(e, zero), dimensions={0}, to_apply=add
+  all = f32[] reduce(a, zero), dimensions={0,1}, to_apply=add
+  ROOT r = (f32[500,300], f32[300,500], f32[300], f32[500], f32[]) tuple(c, e, rows, columns, all)
+}";
+
+#[test]
+fn results_do_not_depend_on_threads() {
+    let module = parse(LARGE);
+    let values =
+        |n: usize| -> Vec<f32> { (0..n).map(|i| (i * 37 % 101) as f32 / 50.0 - 1.0).collect() };
+    let inputs = [
+        f32s(&values(500 * 700), &[500, 700]),
+        f32s(&values(700 * 300), &[700, 300]),
+    ];
+    let target = target::load("cpu").unwrap();
+    let compiled = compile(module, &target, &CompileConfig::default()).unwrap();
+    let run = |threads: usize| {
+        let config = ExecConfig {
+            threads: std::num::NonZeroUsize::new(threads),
+            ..ExecConfig::default()
+        };
+        let mut executable = Executable::new(&compiled.module, compiled.plan(), config).unwrap();
+        executable.execute(&inputs).unwrap()
+    };
+    let one = run(1);
+    for threads in [2, 3, 7] {
+        assert_eq!(run(threads), one, "{threads} threads");
+    }
+    // One element of each result, worked out in double precision.
+    let (a, b) = (values(500 * 700), values(700 * 300));
+    let c = |i: usize, j: usize| -> f64 {
+        (0..700)
+            .map(|k| f64::from(a[i * 700 + k]) * f64::from(b[k * 300 + j]))
+            .sum()
+    };
+    let element = |array: &HostArray, at: usize| {
+        f64::from(f32::from_le_bytes(
+            array.data[at * 4..][..4].try_into().unwrap(),
+        ))
+    };
+    let close = |found: f64, expected: f64| {
+        assert!(
+            (found - expected).abs() < 1e-3 * expected.abs().max(1.0),
+            "{found} {expected}"
+        );
+    };
+    close(element(&one[0], 123 * 300 + 45), c(123, 45));
+    close(element(&one[1], 45 * 500 + 123), c(123, 45).tanh());
+    close(element(&one[2], 7), (0..500).map(|i| c(i, 7).tanh()).sum());
+    close(element(&one[3], 9), (0..300).map(|j| c(9, j).tanh()).sum());
+    close(element(&one[4], 0), a.iter().map(|&x| f64::from(x)).sum());
+}
+
+/// Each step writes one row: neither the array nor a copy of it passes through scratch memory.
+#[test]
+fn an_update_in_place_touches_only_its_slice() {
+    let text = "HloModule rows
+cond { s = (s32[], f32[1000,64]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(1000)
+  ROOT lt = pred[] compare(i, n), direction=LT
+}
+update { array = f32[1000,64] parameter(0)
+  i = s32[] parameter(1)
+  x = f32[] convert(i)
+  row = f32[1,64] broadcast(x), dimensions={}
+  zero = s32[] constant(0)
+  ROOT u = f32[1000,64] dynamic-update-slice(array, row, i, zero)
+}
+body { s = (s32[], f32[1000,64]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  array = f32[1000,64] get-tuple-element(s), index=1
+  next = f32[1000,64] fusion(array, i), kind=kLoop, calls=update
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  ROOT t = (s32[], f32[1000,64]) tuple(j, next)
+}
+ENTRY e {
+  array = f32[1000,64] parameter(0)
+  zero = s32[] constant(0)
+  init = (s32[], f32[1000,64]) tuple(zero, array)
+  w = (s32[], f32[1000,64]) while(init), condition=cond, body=body
+  ROOT r = f32[1000,64] get-tuple-element(w), index=1
+}";
+    let out = run(text, "cpu", &[f32s(&[-1.0; 64_000], &[1000, 64])]);
+    let expected: Vec<f32> = (0..64_000).map(|i| (i / 64) as f32).collect();
+    assert_eq!(out, [f32s(&expected, &[1000, 64])]);
+    let target = target::load("cpu").unwrap();
+    let compiled = compile(parse(text), &target, &CompileConfig::default()).unwrap();
+    let executable =
+        Executable::new(&compiled.module, compiled.plan(), ExecConfig::default()).unwrap();
+    assert!(
+        executable.scratch_bytes() < 16_000,
+        "{}",
+        executable.scratch_bytes()
+    );
+}
+
+/// One result over an operand that the other result was computed from before, and one over an
+/// operand that is still read afterwards; in a tiled layout with padding.
+#[test]
+fn results_over_operands_of_a_fusion_with_several() {
+    let text = "HloModule over, is_scheduled=true
+f { p0 = f32[5,6]{0,1:T(8,128)} parameter(0)
+  p1 = f32[5,6]{0,1:T(8,128)} parameter(1)
+  p2 = f32[5,6]{0,1:T(8,128)} parameter(2)
+  p3 = f32[5,6]{0,1:T(8,128)} parameter(3)
+  m = f32[5,6]{0,1:T(8,128)} multiply(p1, p2)
+  x = f32[5,6]{0,1:T(8,128)} add(m, p0)
+  y = f32[5,6]{0,1:T(8,128)} multiply(p3, p1)
+  ROOT t = (f32[5,6]{0,1:T(8,128)}, f32[5,6]{0,1:T(8,128)}) tuple(x, y)
+}
+ENTRY e {
+  a = f32[5,6]{0,1:T(8,128)} parameter(0)
+  p0 = f32[5,6]{0,1:T(8,128)} negate(a)
+  p1 = f32[5,6]{0,1:T(8,128)} add(a, a)
+  p2 = f32[5,6]{0,1:T(8,128)} multiply(a, a)
+  p3 = f32[5,6]{0,1:T(8,128)} abs(a)
+  w = (f32[5,6]{0,1:T(8,128)}, f32[5,6]{0,1:T(8,128)}) fusion(p0, p1, p2, p3), kind=kLoop, calls=f
+  x = f32[5,6]{0,1:T(8,128)} get-tuple-element(w), index=0
+  y = f32[5,6]{0,1:T(8,128)} get-tuple-element(w), index=1
+  ROOT r = f32[5,6]{0,1:T(8,128)} subtract(x, y)
+}";
+    let values: Vec<f32> = (0..30).map(|i| i as f32 - 15.0).collect();
+    // 2a * a^2 - a - |a| * 2a
+    let expected: Vec<f32> = values
+        .iter()
+        .map(|a| 2.0 * a * (a * a) - a - a.abs() * (2.0 * a))
+        .collect();
+    let out = run(text, "tpu-v5e", &[f32s(&values, &[5, 6])]);
+    assert_eq!(out, [f32s(&expected, &[5, 6])]);
+    // Whatever the plan chose: every pair of results over operands.
+    let module = parse(text);
+    let plan = reference_plan(&module).unwrap();
+    let config = ExecConfig {
+        poison: true,
+        ..ExecConfig::default()
+    };
+    let place = |name: &str, index: &[u32]| -> BufferId {
+        let named = |b: &slabplan_ir::plan::PlanBuffer| {
+            let v = &b.values[0];
+            module.name_of(v.instr) == name && v.index.as_slice() == index
+        };
+        plan.buffers.iter().find(|(_, b)| named(b)).unwrap().0
+    };
+    for first in ["p0", "p1", "p2", "p3"] {
+        for second in ["p0", "p1", "p2", "p3"].into_iter().filter(|&s| s != first) {
+            let mut plan = plan.clone();
+            plan.buffers[place("w", &[0])].offset = plan.buffers[place(first, &[])].offset;
+            plan.buffers[place("w", &[1])].offset = plan.buffers[place(second, &[])].offset;
+            let mut executable = Executable::new(&module, &plan, config.clone()).unwrap();
+            let out = executable.execute(&[f32s(&values, &[5, 6])]).unwrap();
+            assert_eq!(out, [f32s(&expected, &[5, 6])], "over {first} and {second}");
+        }
+    }
+}

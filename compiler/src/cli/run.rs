@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
 
 use serde_json::{Value, json};
 use slabplan_ir::{Bytes, Module, Target};
@@ -68,6 +67,12 @@ pub(super) struct Args {
     /// Stop after this many steps (instructions, jumps, calls).
     #[arg(long, value_name = "N")]
     max_steps: Option<u64>,
+    /// Most threads for one operation; as many as the machine runs at once if not given.
+    #[arg(long, value_name = "N")]
+    threads: Option<std::num::NonZeroUsize>,
+    /// Run so many times; the times of all runs are in the JSON output, results are of the last.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: u32,
     /// Where to write the results: `.safetensors` or `.npz`.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -102,18 +107,27 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let lists: Vec<&[HostArray]> = (0..executable.device_count())
         .map(|d| &inputs[d * per_device..(d + 1) * per_device])
         .collect();
-    let start = Instant::now();
-    let outputs: Vec<HostArray> = watched(&watch, || executable.execute_devices(&lists))
-        .map_err(anyhow::Error::from)?
-        .into_iter()
-        .flatten()
-        .collect();
-    let seconds = start.elapsed().as_secs_f64();
+    let mut times = Vec::new();
+    let mut outputs: Vec<HostArray> = Vec::new();
+    for _ in 0..args.repeat {
+        let results =
+            watched(&watch, || executable.execute_devices(&lists)).map_err(anyhow::Error::from)?;
+        times.push(executable.run_seconds());
+        outputs = results.into_iter().flatten().collect();
+    }
+    let seconds = times.iter().copied().fold(f64::INFINITY, f64::min);
     let specs = executable.outputs();
     let comparisons = compare_outputs(args, &specs, &outputs)?;
     write_outputs(args, &specs, &outputs)?;
     let text = if args.json {
-        let json = run_json(&compiled, &devices, &specs, &comparisons, seconds);
+        let json = run_json(
+            &compiled,
+            &devices,
+            &specs,
+            &comparisons,
+            &times,
+            executable.scratch_bytes(),
+        );
         format!("{json}\n")
     } else {
         run_summary(args, &compiled, &devices, &specs, &comparisons, seconds)
@@ -176,6 +190,7 @@ fn load(args: &Args, compiled: &Compiled, watch: &Arc<Watch>) -> Result<Executab
             Switch::Off => 0,
         },
         watch: Some(Arc::clone(watch)),
+        threads: args.threads,
         ..ExecConfig::default()
     };
     let executable = if args.reference {
@@ -248,15 +263,18 @@ fn run_json(
     devices: &[String],
     specs: &[ArraySpec],
     comparisons: &[Comparison],
-    seconds: f64,
+    times: &[f64],
+    scratch_bytes: u64,
 ) -> Value {
     json!({
         "module": compiled.plan().module,
         "devices": devices,
         "outputs": specs.iter().map(|s| json!({ "name": s.name, "type": s.type_name() })).collect::<Vec<_>>(),
         "slab_bytes": compiled.plan().spaces.iter().map(|s| json!({ "space": s.space, "bytes": s.slab })).collect::<Vec<_>>(),
+        "scratch_bytes": scratch_bytes,
         "checked": compiled.check.is_some(),
-        "run_seconds": seconds,
+        "run_seconds": times.iter().copied().fold(f64::INFINITY, f64::min),
+        "runs_seconds": times,
         "compared": comparisons.iter().map(|c| json!({
             "name": c.name, "elements": c.elements, "different": c.different, "equal": c.is_close(),
         })).collect::<Vec<_>>(),

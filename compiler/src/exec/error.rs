@@ -14,6 +14,9 @@ pub enum ExecError {
         /// What was asked for.
         bytes: u64,
     },
+    /// The operating system gave no threads.
+    #[error("cannot start threads: {0}")]
+    Threads(String),
     /// The slabs would be larger than the configuration allows.
     #[error(
         "the slabs need {bytes} bytes, more than the limit of {limit}; raise the limit, or run a smaller module"

@@ -1,6 +1,8 @@
 //! The public face of the executor.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use slabplan_ir::module::Module;
 use slabplan_ir::plan::Plan;
@@ -61,6 +63,17 @@ pub struct ExecConfig {
     pub reserve_bytes: u64,
     /// Told how far a run is, and asked whether it is to stop.
     pub watch: Option<Arc<Watch>>,
+    /// Most threads that one operation may use; as many as the machine runs at once if none is
+    /// given. Results do not depend on it.
+    pub threads: Option<NonZeroUsize>,
+}
+
+impl ExecConfig {
+    /// Most threads that one operation may use.
+    pub(crate) fn threads(&self) -> usize {
+        let machine = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        self.threads.map_or_else(machine, NonZeroUsize::get)
+    }
 }
 
 impl Default for ExecConfig {
@@ -72,6 +85,7 @@ impl Default for ExecConfig {
             max_bytes: 16 << 30,
             reserve_bytes: 0,
             watch: None,
+            threads: None,
         }
     }
 }
@@ -85,6 +99,10 @@ pub struct Executable {
     devices: Vec<Device>,
     work: Workspace,
     config: ExecConfig,
+    /// Threads for large arrays, if there are any.
+    pool: Option<rayon::ThreadPool>,
+    /// How long the last run took.
+    run_time: Duration,
 }
 
 impl Executable {
@@ -94,6 +112,10 @@ impl Executable {
     /// A plan that does not fit the module; an operation, layout or type that the executor does
     /// not carry out; more memory than `config` allows.
     pub fn new(module: &Module, plan: &Plan, config: ExecConfig) -> Result<Self, ExecError> {
+        let mut config = config;
+        if plan_bytes(plan) < PARALLEL_BYTES {
+            config.threads = Some(NonZeroUsize::MIN);
+        }
         let program = build(module, plan, &config)?;
         let bytes = program
             .slabs
@@ -115,12 +137,34 @@ impl Executable {
         }
         let mut work = Workspace::new(&program)?;
         work.watch.clone_from(&config.watch);
+        let pool = (config.threads() > 1)
+            .then(|| {
+                rayon::ThreadPoolBuilder::new()
+                    .num_threads(config.threads())
+                    .build()
+            })
+            .transpose()
+            .map_err(|e| ExecError::Threads(e.to_string()))?;
         Ok(Self {
+            pool,
+            run_time: Duration::ZERO,
             program,
             devices,
             work,
             config,
         })
+    }
+
+    /// Seconds that the last run took, without bringing arguments in and results out.
+    pub fn run_seconds(&self) -> f64 {
+        self.run_time.as_secs_f64()
+    }
+
+    /// Bytes beside the slabs that operations work in: packed blocks of matrices, registers of
+    /// loops, intermediate values of fusions, arrays on their way into another layout. Allocated
+    /// once, for all devices.
+    pub fn scratch_bytes(&self) -> u64 {
+        self.program.arena as u64
     }
 
     /// Replicas times partitions.
@@ -182,7 +226,9 @@ impl Executable {
                 device.write(&self.program, leaf, &array.data);
             }
         }
+        let start = Instant::now();
         self.run()?;
+        self.run_time = start.elapsed();
         let read = |device: &Device| -> Vec<HostArray> {
             let outputs = self.program.outputs.iter();
             outputs.map(|&l| self.read_output(device, l)).collect()
@@ -245,7 +291,11 @@ impl Executable {
             max_steps: self.config.max_steps,
             poison: self.config.poison,
         };
-        run(&self.program, &mut self.devices, &mut self.work, limits)
+        let (program, devices, work) = (&self.program, &mut self.devices, &mut self.work);
+        match &self.pool {
+            Some(pool) => pool.install(|| run(program, devices, work, limits)),
+            None => run(program, devices, work, limits),
+        }
     }
 
     fn read_output(&self, device: &Device, leaf: Leaf) -> HostArray {
@@ -299,6 +349,14 @@ impl Executable {
         }
         Ok(())
     }
+}
+
+/// Bytes of slabs below which no array is worth several threads.
+const PARALLEL_BYTES: u64 = 1 << 20;
+
+fn plan_bytes(plan: &Plan) -> u64 {
+    let bytes = plan.spaces.iter().map(|s| s.slab.get());
+    bytes.fold(0, u64::saturating_add)
 }
 
 fn write_constants(program: &Program, device: &mut Device) {

@@ -4,9 +4,14 @@
 //! Module + Plan --places, build--> Program --run--> outputs
 //! ```
 //!
-//! Arrays lie in the slabs in their padded tiled layouts ([`tiled`]). An operation reads its
-//! operands into dense form in the arena, computes ([`kernels`]), and writes its results back;
-//! what only forwards costs nothing. [`reference_plan`] gives each value memory of its own.
+//! Arrays lie in the slabs in their padded tiled layouts ([`tiled`]). An operation ([`kernels`])
+//! reads and writes them there if it can take the layout as it is; else they are brought into dense
+//! form in the arena and back. A result may be computed over an operand that dies there, if each
+//! element is read before it is written; otherwise it goes through the arena too. What only
+//! forwards costs nothing. [`reference_plan`] gives each value memory of its own.
+//!
+//! How an array is taken depends on its layout and the operation alone, never on places, so that
+//! every plan computes the same bits.
 
 pub mod array;
 mod build;

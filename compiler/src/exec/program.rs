@@ -40,6 +40,8 @@ pub(crate) struct ArrayInfo {
     pub(crate) element_type: ElementType,
     pub(crate) dims: Box<[u64]>,
     pub(crate) map: TiledMap,
+    /// Whether the layout only orders dimensions.
+    pub(crate) plain: bool,
 }
 
 /// An array in a slab.
@@ -51,12 +53,54 @@ pub(crate) struct Leaf {
     pub(crate) array: u32,
 }
 
-/// An operand of an operation, or a value to move.
+/// Where an operation finds an operand.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Staged {
+pub(crate) enum Access {
+    /// Where it lies: in this part of the slabs between the results, from this byte on.
+    Slab { part: usize, start: usize },
+    /// In dense form, brought to this byte of the arena.
+    Arena(usize),
+    /// In the memory of a result, which is computed over it.
+    Result,
+}
+
+/// An operand of an operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operand {
     pub(crate) leaf: Leaf,
-    /// Where its dense form is put in the arena; `None` where the slab holds the dense form.
-    pub(crate) stage: Option<usize>,
+    /// Bytes of it that are taken.
+    pub(crate) bytes: usize,
+    pub(crate) access: Access,
+}
+
+/// Where an operation writes a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Where it lies.
+    Slab,
+    /// To this byte of the arena, as it lies in the slab, since operands lie there.
+    Raw(usize),
+    /// To this byte of the arena in dense form.
+    Dense(usize),
+}
+
+/// A result of an operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ResultLeaf {
+    pub(crate) leaf: Leaf,
+    /// Bytes of it that are computed.
+    pub(crate) bytes: usize,
+    pub(crate) way: Way,
+}
+
+/// A result's bytes cut out of a slab.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    pub(crate) slab: u32,
+    pub(crate) start: usize,
+    pub(crate) len: usize,
+    /// Number of the result.
+    pub(crate) result: usize,
 }
 
 /// What carries out an operation.
@@ -64,8 +108,46 @@ pub(crate) struct Staged {
 pub(crate) enum Body {
     /// One HLO operation.
     Kernel(Kernel),
-    /// A fusion's computation.
+    /// A fusion's computation, or one instruction as if it were fused.
     Fusion(Fusion),
+}
+
+impl Body {
+    /// Bytes that are taken of an array as it lies; `None` if it must be brought into dense form.
+    pub(crate) fn bytes_in_place(&self, info: &ArrayInfo) -> Option<usize> {
+        if let Self::Fusion(fusion) = self
+            && fusion.is_over_memory()
+            && !info.dims.is_empty()
+        {
+            return Some(info.map.padded_bytes());
+        }
+        let taken = info.map.is_dense() || (info.plain && self.is_strided());
+        taken.then(|| info.map.dense_bytes())
+    }
+
+    /// Whether arrays of a plain layout are taken as they lie.
+    fn is_strided(&self) -> bool {
+        match self {
+            Self::Kernel(kernel) => kernel.is_strided(),
+            Self::Fusion(_) => true,
+        }
+    }
+
+    /// Whether operand `n` may be the memory of result `result`.
+    pub(crate) fn may_overwrite(&self, n: usize, result: usize) -> bool {
+        match self {
+            Self::Kernel(kernel) => kernel.may_overwrite(n, result),
+            Self::Fusion(fusion) => fusion.may_overwrite(n, result),
+        }
+    }
+
+    /// Computes result `result` over operand `n` from now on.
+    pub(crate) fn overwrite(&mut self, n: usize, result: usize) {
+        match self {
+            Self::Kernel(kernel) => kernel.overwrite(n, result),
+            Self::Fusion(fusion) => fusion.overwrite(n, result),
+        }
+    }
 }
 
 /// An operation that reads operands and writes results.
@@ -73,18 +155,32 @@ pub(crate) enum Body {
 pub(crate) struct Op {
     pub(crate) body: Body,
     /// Arrays of all operands, flattened.
-    pub(crate) operands: Box<[Staged]>,
-    /// Arrays of the result, flattened; their dense forms follow each other in the arena.
-    pub(crate) results: Box<[Leaf]>,
-    /// Where the dense forms of the results begin in the arena, after those of the operands.
+    pub(crate) operands: Box<[Operand]>,
+    /// Arrays of the result, flattened.
+    pub(crate) results: Box<[ResultLeaf]>,
+    /// Results that are written in the slabs, ascending by place. What lies between them are the
+    /// parts that operands are read from.
+    pub(crate) cuts: Box<[Cut]>,
+    /// Where results begin in the arena, after the operands, and what `body` works in.
     pub(crate) results_at: usize,
-    /// Bytes after the results that `body` works in.
+    pub(crate) scratch_at: usize,
     pub(crate) scratch: usize,
+}
+
+/// A value to move.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Move {
+    pub(crate) from: Leaf,
+    pub(crate) to: Leaf,
+    /// Where it is put in the arena meanwhile; none if it goes there at once, byte by byte.
+    pub(crate) stage: Option<usize>,
+    /// Whether both lie alike, so that bytes are moved as they are.
+    pub(crate) raw: bool,
 }
 
 /// Values that change place at once: all are read before any is written.
 #[derive(Debug)]
-pub(crate) struct Moves(pub(crate) Box<[(Staged, Leaf)]>);
+pub(crate) struct Moves(pub(crate) Box<[Move]>);
 
 /// Where to go for each branch of a conditional.
 #[derive(Debug)]
@@ -151,7 +247,7 @@ pub(crate) struct Program {
     pub(crate) slabs: Vec<SlabInfo>,
     /// Bytes in which values are dense while an operation runs.
     pub(crate) arena: usize,
-    /// Largest number of operands, and of results, of any operation.
+    /// Largest number of operands, of results and of parts of the slabs of any operation.
     pub(crate) most_refs: usize,
     /// Calls within calls.
     pub(crate) call_depth: usize,

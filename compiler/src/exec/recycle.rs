@@ -2,17 +2,20 @@
 
 use crate::exec::kernels::{ArrayMut, ArrayRef};
 
-/// Room for the operands and results of one operation.
+/// Room for the operands and results of one operation, and for parts of the slabs.
 #[derive(Debug, Default)]
 pub(crate) struct Refs {
     reads: Vec<ArrayRef<'static>>,
     writes: Vec<ArrayMut<'static>>,
+    parts: Vec<&'static [u8]>,
 }
 
 /// The lists while one operation uses them.
 pub(crate) struct Lists<'a> {
     pub(crate) reads: Vec<ArrayRef<'a>>,
     pub(crate) writes: Vec<ArrayMut<'a>>,
+    /// Parts of the slabs.
+    pub(crate) parts: Vec<&'a [u8]>,
 }
 
 impl Refs {
@@ -21,6 +24,7 @@ impl Refs {
         Self {
             reads: Vec::with_capacity(n),
             writes: Vec::with_capacity(n),
+            parts: Vec::with_capacity(n),
         }
     }
 
@@ -29,6 +33,7 @@ impl Refs {
         Lists {
             reads: std::mem::take(&mut self.reads),
             writes: recycled(std::mem::take(&mut self.writes)),
+            parts: std::mem::take(&mut self.parts),
         }
     }
 
@@ -36,6 +41,7 @@ impl Refs {
     pub(crate) fn give_back(&mut self, lists: Lists<'_>) {
         self.reads = recycled_reads(lists.reads);
         self.writes = recycled(lists.writes);
+        self.parts = recycled_parts(lists.parts);
     }
 }
 
@@ -50,6 +56,14 @@ fn recycled<'b>(mut list: Vec<ArrayMut<'_>>) -> Vec<ArrayMut<'b>> {
 
 /// As [`recycled`].
 fn recycled_reads<'b>(mut list: Vec<ArrayRef<'_>>) -> Vec<ArrayRef<'b>> {
+    list.clear();
+    list.into_iter()
+        .map(|_| unreachable!("the list is empty"))
+        .collect()
+}
+
+/// As [`recycled`].
+fn recycled_parts<'b>(mut list: Vec<&[u8]>) -> Vec<&'b [u8]> {
     list.clear();
     list.into_iter()
         .map(|_| unreachable!("the list is empty"))

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use crate::exec::error::ExecError;
 use crate::exec::kernels::{ArrayMut, ArrayRef};
 use crate::exec::poison;
-use crate::exec::program::{Body, Leaf, Op, Program, Staged, Step, Switch};
-use crate::exec::recycle::Refs;
+use crate::exec::program::{
+    Access, Body, Cut, Leaf, Move, Op, Program, ResultLeaf, Step, Switch, Way,
+};
+use crate::exec::recycle::{Lists, Refs};
 use crate::exec::slab::Slab;
 use crate::exec::watch::Watch;
 use slabplan_ir::ElementType;
@@ -38,7 +40,7 @@ enum State {
 #[derive(Debug)]
 pub(crate) struct Workspace {
     /// Dense forms of the arrays of the current operation.
-    arena: Vec<u8>,
+    arena: Slab,
     refs: Refs,
     /// For the operations inside a fusion.
     inner: Refs,
@@ -49,15 +51,8 @@ pub(crate) struct Workspace {
 impl Workspace {
     /// Room for every operation of `program`.
     pub(crate) fn new(program: &Program) -> Result<Self, ExecError> {
-        let mut arena = Vec::new();
-        arena
-            .try_reserve_exact(program.arena)
-            .map_err(|_| ExecError::OutOfMemory {
-                bytes: program.arena as u64,
-            })?;
-        arena.resize(program.arena, 0);
         Ok(Self {
-            arena,
+            arena: Slab::new(program.arena, 0, STAGE_ALIGN)?,
             refs: Refs::with_capacity(program.most_refs),
             inner: Refs::with_capacity(program.most_refs),
             watch: None,
@@ -286,36 +281,47 @@ fn run_op(
     work: &mut Workspace,
     limits: Limits,
 ) -> Result<(), ExecError> {
+    let arena = work.arena.bytes_mut();
     for operand in &op.operands {
-        stage(program, operand, device, &mut work.arena);
-    }
-    let (staged, rest) = work.arena.split_at_mut(op.results_at);
-    let mut lists = work.refs.take();
-    lists.reads.extend(op.operands.iter().map(|operand| {
-        let info = program.info(operand.leaf);
-        let len = info.map.dense_bytes();
-        ArrayRef {
-            element_type: info.element_type,
-            dims: &info.dims,
-            data: match operand.stage {
-                Some(at) => &staged[at..at + len],
-                None => &device.bytes(program, operand.leaf)[..len],
-            },
+        if let Access::Arena(at) = operand.access {
+            let len = program.info(operand.leaf).map.dense_bytes();
+            device.read(program, operand.leaf, &mut arena[at..at + len]);
         }
-    }));
-    let mut rest = rest;
-    for &leaf in &op.results {
-        let info = program.info(leaf);
-        let len = info.map.dense_bytes();
-        let (mine, tail) = rest.split_at_mut(aligned(len));
-        rest = tail;
+    }
+    let (staged, rest) = arena.split_at_mut(op.results_at);
+    let (mut in_arena, rest) = rest.split_at_mut(op.scratch_at - op.results_at);
+    let scratch = &mut rest[..op.scratch];
+    let mut lists = work.refs.take();
+    for result in &op.results {
+        let info = program.info(result.leaf);
+        let data: &mut [u8] = match result.way {
+            Way::Slab => &mut [],
+            Way::Raw(_) | Way::Dense(_) => {
+                let (mine, tail) = in_arena.split_at_mut(aligned(result.bytes));
+                in_arena = tail;
+                &mut mine[..result.bytes]
+            }
+        };
         lists.writes.push(ArrayMut {
             element_type: info.element_type,
             dims: &info.dims,
-            data: &mut mine[..len],
+            data,
         });
     }
-    let scratch = &mut rest[..op.scratch];
+    cut(&mut device.slabs, &op.cuts, &mut lists);
+    for operand in &op.operands {
+        let info = program.info(operand.leaf);
+        let len = operand.bytes;
+        lists.reads.push(ArrayRef {
+            element_type: info.element_type,
+            dims: &info.dims,
+            data: match operand.access {
+                Access::Slab { part, start } => &lists.parts[part][start..start + len],
+                Access::Arena(at) => &staged[at..at + len],
+                Access::Result => &[],
+            },
+        });
+    }
     match &op.body {
         Body::Kernel(kernel) => kernel.run(&lists.reads, &mut lists.writes, scratch)?,
         Body::Fusion(fusion) => {
@@ -323,13 +329,65 @@ fn run_op(
         }
     }
     work.refs.give_back(lists);
-    let mut at = op.results_at;
-    for &leaf in &op.results {
-        let len = program.info(leaf).map.dense_bytes();
-        write_result(program, device, leaf, &work.arena[at..at + len], limits);
-        at += aligned(len);
+    for result in &op.results {
+        put(
+            program,
+            result,
+            op.scratch_at,
+            device,
+            work.arena.bytes_mut(),
+            limits,
+        );
     }
     Ok(())
+}
+
+/// Cuts the results out of the slabs, and what lies between them into parts.
+fn cut<'a>(slabs: &'a mut [Slab], cuts: &[Cut], lists: &mut Lists<'a>) {
+    let mut cuts = cuts.iter().peekable();
+    for (number, slab) in slabs.iter_mut().enumerate() {
+        let (mut rest, mut at) = (slab.bytes_mut(), 0);
+        while let Some(cut) = cuts.next_if(|c| c.slab as usize == number) {
+            let (before, tail) = rest.split_at_mut(cut.start - at);
+            let (mine, tail) = tail.split_at_mut(cut.len);
+            lists.parts.push(before);
+            lists.writes[cut.result].data = mine;
+            at = cut.start + cut.len;
+            rest = tail;
+        }
+        lists.parts.push(rest);
+    }
+}
+
+/// Brings a result that was computed elsewhere to its place, and poisons its padding if asked for,
+/// with room from byte `free` of the arena on.
+fn put(
+    program: &Program,
+    result: &ResultLeaf,
+    free: usize,
+    device: &mut Device,
+    arena: &mut [u8],
+    limits: Limits,
+) {
+    let map = &program.info(result.leaf).map;
+    let len = map.dense_bytes();
+    match result.way {
+        Way::Slab => {}
+        Way::Raw(at) => {
+            let start = result.leaf.offset;
+            let slab = device.slabs[result.leaf.slab as usize].bytes_mut();
+            slab[start..start + result.bytes].copy_from_slice(&arena[at..at + result.bytes]);
+        }
+        Way::Dense(at) => {
+            write_result(program, device, result.leaf, &arena[at..at + len], limits);
+            return;
+        }
+    }
+    if limits.poison && map.padded_bytes() > len {
+        let dense = &mut arena[free..free + len];
+        device.read(program, result.leaf, dense);
+        write_result(program, device, result.leaf, dense, limits);
+    }
 }
 
 /// The bytes that a dense array of `len` bytes takes in the arena.
@@ -339,13 +397,6 @@ pub(crate) fn aligned(len: usize) -> usize {
 
 /// Alignment of dense arrays in the arena.
 pub(crate) const STAGE_ALIGN: usize = 64;
-
-fn stage(program: &Program, operand: &Staged, device: &Device, arena: &mut [u8]) {
-    if let Some(at) = operand.stage {
-        let len = program.info(operand.leaf).map.dense_bytes();
-        device.read(program, operand.leaf, &mut arena[at..at + len]);
-    }
-}
 
 /// Writes a result, and poison into its padding if asked for.
 fn write_result(program: &Program, device: &mut Device, leaf: Leaf, dense: &[u8], limits: Limits) {
@@ -363,18 +414,56 @@ fn write_result(program: &Program, device: &mut Device, leaf: Leaf, dense: &[u8]
 /// Moves values: all are read before any is written.
 fn move_all(
     program: &Program,
-    moves: &[(Staged, Leaf)],
+    moves: &[Move],
     device: &mut Device,
     work: &mut Workspace,
     limits: Limits,
 ) {
-    for (from, _) in moves {
-        stage(program, from, device, &mut work.arena);
+    let arena = work.arena.bytes_mut();
+    for m in moves {
+        let range = program.bytes_of(m.from);
+        let to = m.to.offset..m.to.offset + range.len();
+        match m.stage {
+            Some(at) if m.raw => {
+                arena[at..at + range.len()].copy_from_slice(device.bytes(program, m.from));
+            }
+            Some(at) => {
+                let len = program.info(m.from).map.dense_bytes();
+                device.read(program, m.from, &mut arena[at..at + len]);
+            }
+            None if m.from.slab == m.to.slab => {
+                let slab = device.slabs[m.from.slab as usize].bytes_mut();
+                slab.copy_within(range, to.start);
+            }
+            None => {
+                let (from, target) = two_slabs(&mut device.slabs, m.from.slab, m.to.slab);
+                target[to].copy_from_slice(&from[range]);
+            }
+        }
     }
-    for (from, to) in moves {
-        let len = program.info(*to).map.dense_bytes();
-        let at = from.stage.unwrap_or(0);
-        write_result(program, device, *to, &work.arena[at..at + len], limits);
+    for m in moves {
+        let Some(at) = m.stage else {
+            continue;
+        };
+        if m.raw {
+            let len = program.info(m.from).map.padded_bytes();
+            let slab = device.slabs[m.to.slab as usize].bytes_mut();
+            slab[m.to.offset..m.to.offset + len].copy_from_slice(&arena[at..at + len]);
+        } else {
+            let len = program.info(m.to).map.dense_bytes();
+            write_result(program, device, m.to, &arena[at..at + len], limits);
+        }
+    }
+}
+
+/// The bytes of one slab to read and of another to write.
+fn two_slabs(slabs: &mut [Slab], from: u32, to: u32) -> (&[u8], &mut [u8]) {
+    let (from, to) = (from as usize, to as usize);
+    let (low, high) = slabs.split_at_mut(from.max(to));
+    if from < to {
+        (low[from].bytes(), high[0].bytes_mut())
+    } else {
+        (high[0].bytes(), low[to].bytes_mut())
     }
 }
 
@@ -398,15 +487,15 @@ fn meet(
         for (member, &d) in group.iter().enumerate() {
             for (k, &leaf) in collective.operands.iter().enumerate() {
                 let range = collective.operand_range(member, k);
-                devices[d].read(program, leaf, &mut work.arena[range]);
+                devices[d].read(program, leaf, &mut work.arena.bytes_mut()[range]);
             }
         }
         for (member, &d) in group.iter().enumerate() {
             for (k, &leaf) in collective.results.iter().enumerate() {
-                collective.run(member, k, &mut work.arena, &mut work.inner)?;
+                collective.run(member, k, work.arena.bytes_mut(), &mut work.inner)?;
                 let at = collective.results_at();
                 let len = program.info(leaf).map.dense_bytes();
-                let result = &work.arena[at..at + len];
+                let result = &work.arena.bytes()[at..at + len];
                 write_result(program, &mut devices[d], leaf, result, limits);
             }
             devices[d].state = State::Running;

@@ -7,7 +7,7 @@ use slabplan_ir::shape::Shape;
 use super::Builder;
 use crate::exec::ExecError;
 use crate::exec::program::{ArrayInfo, Leaf};
-use crate::exec::tiled::TiledMap;
+use crate::exec::tiled::{TiledMap, plain_strides};
 
 impl Builder<'_> {
     pub(super) fn leaves_of_all(&mut self, instrs: &[InstrId]) -> Result<Vec<Leaf>, ExecError> {
@@ -84,6 +84,7 @@ impl Builder<'_> {
         self.program.arrays.push(ArrayInfo {
             element_type: array.element_type,
             dims: array.dims.as_slice().into(),
+            plain: plain_strides(array).is_some(),
             map,
         });
         self.array_of_shape[shape.index()] = Some(index);
@@ -101,6 +102,7 @@ impl Builder<'_> {
             element_type: ElementType::U8,
             dims: Box::new([bytes as u64]),
             map,
+            plain: true,
         });
         Ok(self.program.arrays.len() as u32 - 1)
     }

@@ -16,7 +16,7 @@ use slabplan_ir::{Opcode, Positions};
 
 use crate::exec::constant::dense_literal;
 use crate::exec::fusion::Fusion;
-use crate::exec::kernels::Kernel;
+use crate::exec::kernels::{Elementwise, Kernel, moved_dims};
 use crate::exec::order::{ProgramOrder, Visit};
 use crate::exec::places::Places;
 use crate::exec::program::{Body, ByteRange, ConstantData, DeviceId, Program, SlabInfo, Step};
@@ -239,7 +239,7 @@ impl Builder<'_> {
             O::CustomCall if self.is_target(id, "AllocateBuffer") => Ok(()),
             O::CustomCall if self.is_target(id, "ConcatBitcast") => self.concat_bitcast(id),
             O::Fusion => {
-                let fusion = Fusion::prepare(self.module, id)?;
+                let fusion = Fusion::prepare(self.module, id, self.threads())?;
                 self.op(id, Body::Fusion(fusion))
             }
             O::Infeed | O::Outfeed => Err(self.unsupported(
@@ -251,11 +251,20 @@ impl Builder<'_> {
                 "a transfer by send and recv has no partner here: use collective-permute between devices, \
                  arguments and results with the host",
             )),
+            _ if runs_as_loop(self.module, id)? => {
+                let fusion = Fusion::of_instr(self.module, id, self.threads())?;
+                self.op(id, Body::Fusion(fusion))
+            }
             _ => {
-                let kernel = Kernel::prepare(self.module, id)?;
+                let kernel = Kernel::prepare_in_layout(self.module, id, self.threads())?;
                 self.op(id, Body::Kernel(kernel))
             }
         }
+    }
+
+    /// Most threads that an operation may use.
+    fn threads(&self) -> usize {
+        self.config.threads()
     }
 
     fn is_target(&self, id: InstrId, target: &str) -> bool {
@@ -300,4 +309,9 @@ impl Builder<'_> {
             what: what.to_owned(),
         }
     }
+}
+
+/// Whether an instruction is computed like a fusion of itself alone.
+fn runs_as_loop(module: &Module, id: InstrId) -> Result<bool, ExecError> {
+    Ok(Elementwise::of(module, id)?.is_some() || moved_dims(module, id)?.is_some())
 }

@@ -5,67 +5,171 @@ use slabplan_ir::pieces::piece_order;
 
 use super::Builder;
 use crate::exec::ExecError;
-use crate::exec::program::{Body, Leaf, Moves, Op, Staged, Step};
+use crate::exec::program::{
+    Access, Body, Cut, Leaf, Move, Moves, Op, Operand, ResultLeaf, Step, Way,
+};
 use crate::exec::run::STAGE_ALIGN;
 
 impl Builder<'_> {
-    pub(super) fn op(&mut self, id: InstrId, body: Body) -> Result<(), ExecError> {
+    pub(super) fn op(&mut self, id: InstrId, mut body: Body) -> Result<(), ExecError> {
         let sources = self.leaves_of_all(&self.module.instrs[id].operands)?;
-        let results = self.leaves_of(id)?;
-        let (operands, staged) = self.stage(&sources);
-        let mut end = staged;
-        for &leaf in &results {
-            end = self.add_bytes(id, end, self.program.info(leaf).map.dense_bytes())?;
+        let leaves = self.leaves_of(id)?;
+        let mut results = Vec::with_capacity(leaves.len());
+        let mut over = vec![None; sources.len()];
+        for (n, &leaf) in leaves.iter().enumerate() {
+            let way = self.way(&mut body, n, leaf, &leaves[..n], &sources, &mut over);
+            let info = self.program.info(leaf);
+            let bytes = body.bytes_in_place(info);
+            results.push(ResultLeaf {
+                leaf,
+                bytes: bytes.unwrap_or_else(|| info.map.dense_bytes()),
+                way,
+            });
+        }
+        let mut cuts: Vec<Cut> = results
+            .iter()
+            .enumerate()
+            .filter(|(_, r)| r.way == Way::Slab)
+            .map(|(result, r)| Cut {
+                slab: r.leaf.slab,
+                start: r.leaf.offset,
+                len: r.bytes,
+                result,
+            })
+            .filter(|cut| cut.len > 0)
+            .collect();
+        cuts.sort_by_key(|c| (c.slab, c.start));
+        let (operands, results_at) = self.operands(&body, &sources, &over, &cuts);
+        let (mut end, mut poisoned) = (results_at, 0);
+        for result in &mut results {
+            let info = self.program.info(result.leaf);
+            if let Way::Raw(at) | Way::Dense(at) = &mut result.way {
+                *at = end;
+                end = self.add_bytes(id, end, result.bytes)?;
+            }
+            // Padding is poisoned through the dense form.
+            poisoned = poisoned.max(info.map.dense_bytes());
         }
         let (scratch, refs) = match &body {
             Body::Kernel(k) => (k.scratch_bytes(), 0),
             Body::Fusion(f) => (f.scratch_bytes(), f.most_refs()),
         };
-        end = self.add_bytes(id, end, scratch)?;
+        let scratch_at = end;
+        if self.config.poison {
+            end = self.add_bytes(id, end, scratch.max(poisoned))?;
+        } else {
+            end = self.add_bytes(id, end, scratch)?;
+        }
         let program = &mut self.program;
         program.arena = program.arena.max(end);
         program.most_refs = program
             .most_refs
             .max(operands.len())
             .max(results.len())
+            .max(cuts.len() + program.slabs.len())
             .max(refs);
         program.ops.push(Op {
             body,
             operands: operands.into(),
             results: results.into(),
-            results_at: staged,
+            cuts: cuts.into(),
+            results_at,
+            scratch_at,
             scratch,
         });
         self.push(Step::Op(self.program.ops.len() as u32 - 1));
         Ok(())
     }
 
-    /// Gives each array that is not dense in its slab a place in the arena, the same array once;
-    /// returns how many bytes they take.
-    pub(super) fn stage(&self, leaves: &[Leaf]) -> (Vec<Staged>, usize) {
+    /// How result `n` is written. The memory of an operand is written over only where the body
+    /// can do that, which then knows.
+    fn way(
+        &self,
+        body: &mut Body,
+        n: usize,
+        leaf: Leaf,
+        earlier: &[Leaf],
+        sources: &[Leaf],
+        over: &mut [Option<usize>],
+    ) -> Way {
+        let info = self.program.info(leaf);
+        if body.bytes_in_place(info).is_none() {
+            return Way::Dense(0);
+        }
+        if info.map.dense_bytes() == 0 {
+            return Way::Slab;
+        }
+        let bytes = |l: Leaf| (l.offset, l.offset + self.program.info(l).map.padded_bytes());
+        let (start, end) = bytes(leaf);
+        let meets = |l: &Leaf| {
+            let (s, e) = bytes(*l);
+            l.slab == leaf.slab && s < end && start < e
+        };
+        if earlier.iter().any(meets) {
+            return Way::Raw(0);
+        }
+        let met: Vec<usize> = (0..sources.len()).filter(|&o| meets(&sources[o])).collect();
+        // All operands there must be this very array.
+        let same = |o: &usize| {
+            let l = sources[*o];
+            let other = self.program.info(l);
+            l.offset == leaf.offset
+                && (l.array == leaf.array
+                    || (other.map == info.map && other.element_type == info.element_type))
+                && body.bytes_in_place(other).is_some()
+                && body.may_overwrite(*o, n)
+        };
+        if !met.iter().all(same) {
+            return Way::Raw(0);
+        }
+        for o in met {
+            body.overwrite(o, n);
+            over[o] = Some(n);
+        }
+        Way::Slab
+    }
+
+    /// Where the operands are found; those that do not lie as they are taken get a place in the
+    /// arena, the same array once. Returns also how many bytes of it they take.
+    fn operands(
+        &self,
+        body: &Body,
+        leaves: &[Leaf],
+        over: &[Option<usize>],
+        cuts: &[Cut],
+    ) -> (Vec<Operand>, usize) {
         let mut seen: indexmap::IndexMap<(u32, usize, u32), usize, rustc_hash::FxBuildHasher> =
             indexmap::IndexMap::default();
         let mut end = 0usize;
-        let staged = leaves
+        let operands = leaves
             .iter()
-            .map(|&leaf| {
-                let map = &self.program.info(leaf).map;
-                let stage = (!map.is_dense()).then(|| {
+            .zip(over)
+            .map(|(&leaf, over)| {
+                let info = self.program.info(leaf);
+                let taken = body.bytes_in_place(info);
+                let dense = info.map.dense_bytes();
+                let access = if over.is_some() || dense == 0 {
+                    Access::Result
+                } else if taken.is_some() {
+                    part_of(leaf, cuts)
+                } else {
                     let key = (leaf.slab, leaf.offset, leaf.array);
-                    *seen.entry(key).or_insert_with(|| {
+                    Access::Arena(*seen.entry(key).or_insert_with(|| {
                         let at = end;
-                        end = end
-                            .saturating_add(map.dense_bytes())
-                            .saturating_add(STAGE_ALIGN - 1)
+                        end = end.saturating_add(dense).saturating_add(STAGE_ALIGN - 1)
                             / STAGE_ALIGN
                             * STAGE_ALIGN;
                         at
-                    })
-                });
-                Staged { leaf, stage }
+                    }))
+                };
+                Operand {
+                    leaf,
+                    bytes: taken.unwrap_or(dense),
+                    access,
+                }
             })
             .collect();
-        (staged, end)
+        (operands, end)
     }
 
     pub(super) fn add_bytes(
@@ -92,9 +196,28 @@ impl Builder<'_> {
             if from == to || self.same_bytes(from, to) {
                 continue;
             }
-            let stage = Some(end);
-            end = self.add_bytes(id, end, self.program.info(from).map.dense_bytes())?;
-            moves.push((Staged { leaf: from, stage }, to));
+            let (from_info, to_info) = (self.program.info(from), self.program.info(to));
+            let padded = to_info.map.padded_bytes() > to_info.map.dense_bytes();
+            let raw = from_info.map == to_info.map && !(self.config.poison && padded);
+            moves.push(Move {
+                from,
+                to,
+                stage: None,
+                raw,
+            });
+        }
+        // One value that keeps its form goes there at once.
+        if moves.len() > 1 || moves.iter().any(|m| !m.raw) {
+            for m in &mut moves {
+                m.stage = Some(end);
+                let map = &self.program.info(m.from).map;
+                let bytes = if m.raw {
+                    map.padded_bytes()
+                } else {
+                    map.dense_bytes()
+                };
+                end = self.add_bytes(id, end, bytes)?;
+            }
         }
         if !moves.is_empty() {
             self.program.arena = self.program.arena.max(end);
@@ -105,7 +228,7 @@ impl Builder<'_> {
     }
 
     /// Whether both are the same array at the same place.
-    pub(super) fn same_bytes(&self, a: Leaf, b: Leaf) -> bool {
+    fn same_bytes(&self, a: Leaf, b: Leaf) -> bool {
         (a.slab, a.offset) == (b.slab, b.offset)
             && self.program.info(a).map == self.program.info(b).map
     }
@@ -158,5 +281,22 @@ impl Builder<'_> {
             return Err(self.unsupported(id, "its operands are larger than its result"));
         }
         self.move_all(id, pairs)
+    }
+}
+
+/// The part of the slabs between the results in which an operand lies.
+fn part_of(leaf: Leaf, cuts: &[Cut]) -> Access {
+    // One part before each cut, and one at the end of each slab.
+    let before = cuts
+        .iter()
+        .filter(|c| (c.slab, c.start) < (leaf.slab, leaf.offset))
+        .collect::<Vec<_>>();
+    let start = before
+        .last()
+        .filter(|c| c.slab == leaf.slab)
+        .map_or(0, |c| c.start + c.len);
+    Access::Slab {
+        part: before.len() + leaf.slab as usize,
+        start: leaf.offset.saturating_sub(start),
     }
 }

@@ -3,7 +3,7 @@
 use slabplan_ir::{ElementType, Opcode};
 
 use super::complex::Complex;
-use super::lanes::{Loop2, map2};
+use super::lanes::{Loop2, map2, vector2};
 use super::real::Real;
 use super::scalar::{Int, Scalar, match_complex, match_int, match_real};
 
@@ -35,18 +35,23 @@ fn real<T: Real + Scalar>(opcode: Opcode) -> Option<Loop2> {
             |x, y, out| map2::<T, T, T>(x, y, out, |$x, $y| $value)
         };
     }
+    macro_rules! v {
+        (|$x:ident, $y:ident| $value:expr) => {
+            |x, y, out| vector2::<T, T, T>(x, y, out, |$x, $y| $value)
+        };
+    }
     use Opcode as O;
     Some(match opcode {
-        O::Add => f!(|x, y| x + y),
+        O::Add => v!(|x, y| x + y),
         O::Atan2 => f!(|y, x| y.atan2(x)),
         O::Complex => |x, y, out| map2::<T, T, Complex<T>>(x, y, out, Complex::new),
-        O::Divide => f!(|x, y| x / y),
-        O::Maximum => f!(|x, y| x.max_nan(y)),
-        O::Minimum => f!(|x, y| x.min_nan(y)),
-        O::Multiply => f!(|x, y| x * y),
+        O::Divide => v!(|x, y| x / y),
+        O::Maximum => v!(|x, y| x.max_nan(y)),
+        O::Minimum => v!(|x, y| x.min_nan(y)),
+        O::Multiply => v!(|x, y| x * y),
         O::Power => f!(|x, y| x.power(y)),
         O::Remainder => f!(|x, y| x % y),
-        O::Subtract => f!(|x, y| x - y),
+        O::Subtract => v!(|x, y| x - y),
         _ => return None,
     })
 }

@@ -2,7 +2,7 @@
 
 use slabplan_ir::ElementType;
 
-use super::lanes::{Loop2, Loop3, map2, map3};
+use super::lanes::{Loop2, Loop3, map2, map3, vector3};
 use super::real::Real;
 use super::scalar::{match_complex, match_int, match_real};
 
@@ -87,7 +87,7 @@ pub(super) fn select(width: usize) -> Option<Loop3> {
             );
         },
         4 => |p, x, y, out| {
-            map3(
+            vector3(
                 p,
                 x,
                 y,

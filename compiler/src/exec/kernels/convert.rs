@@ -4,7 +4,7 @@ use half::{bf16, f16};
 use slabplan_ir::ElementType;
 
 use super::complex::Complex;
-use super::lanes::{Loop1, map1};
+use super::lanes::{Loop1, map1, vector1};
 use super::real::Real;
 use super::scalar::{Int, NarrowFloat, match_complex, match_int, match_narrow, match_real, width};
 
@@ -13,7 +13,7 @@ const CHUNK: usize = 128;
 
 /// A conversion of elements.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Convert {
+pub(crate) enum Convert {
     /// One loop does it.
     Direct(Loop1),
     /// Through a wide type that holds every value of both.
@@ -42,8 +42,8 @@ impl Convert {
             return Some(Self::Direct(|x, out| out.copy_from_slice(x)));
         }
         Some(Self::Direct(match (from, to) {
-            (E::F32, E::Bf16) => |x, out| map1(x, out, bf16::from_f32),
-            (E::Bf16, E::F32) => |x, out| map1(x, out, bf16::to_f32),
+            (E::F32, E::Bf16) => |x, out| vector1(x, out, bf16::from_f32),
+            (E::Bf16, E::F32) => |x, out| vector1(x, out, bf16::to_f32),
             (E::F32, E::F16) => |x, out| map1(x, out, f16::from_f32),
             (E::F16, E::F32) => |x, out| map1(x, out, f16::to_f32),
             (E::S32, E::F32) => |x, out| map1(x, out, |x: i32| x as f32),

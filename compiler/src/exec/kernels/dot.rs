@@ -5,8 +5,8 @@ use slabplan_ir::{ArrayShape, ElementType};
 
 use super::convert::Convert;
 use super::matmul::{
-    Matrix, Rows, Size, StridedLines, StridedSink, accumulator_type, match_accumulator, multiply,
-    position,
+    Matrix, Rows, Size, StridedLines, StridedSink, accumulator_type, is_vector, match_accumulator,
+    multiply, multiply_vector, position,
 };
 use super::prepare::{Dims, Prepare, dims};
 use super::scalar::width;
@@ -283,20 +283,20 @@ impl Dot {
             };
             let of_batch = |side: &'_ Side| position(&side.batch, batch) * T::BYTES;
             let (from_left, from_right) = (of_batch(&self.left), of_batch(&self.right));
-            multiply::<T>(
-                &StridedLines {
-                    matrix: &self.left.matrix,
-                    data: &left[from_left.min(left.len())..],
-                },
-                &StridedLines {
-                    matrix: &self.right.matrix,
-                    data: &right[from_right.min(right.len())..],
-                },
-                self.size,
-                (first, last),
-                &mut sink,
-                scratch,
-            );
+            let left = StridedLines {
+                matrix: &self.left.matrix,
+                data: &left[from_left.min(left.len())..],
+            };
+            let right = StridedLines {
+                matrix: &self.right.matrix,
+                data: &right[from_right.min(right.len())..],
+            };
+            let rows = (first, last);
+            if is_vector(self.size, left.matrix, right.matrix) {
+                multiply_vector::<T>(&left, &right, self.size.depth, rows, &mut sink);
+            } else {
+                multiply::<T>(&left, &right, self.size, rows, &mut sink, scratch);
+            }
             row += last - first;
         }
     }

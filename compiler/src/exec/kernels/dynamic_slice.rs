@@ -4,7 +4,7 @@ use slabplan_ir::attr::AttrName;
 use slabplan_ir::{ArrayShape, Opcode};
 
 use super::index::{Indices, clamp_start};
-use super::prepare::{Dims, Prepare, dims, row_major_strides};
+use super::prepare::{Dims, Prepare, dims};
 use super::scalar::width;
 use super::strided::StridedCopy;
 use super::{ArrayMut, ArrayRef, KernelError, Run};
@@ -58,7 +58,7 @@ impl Starts {
             readers,
             vector,
             window: window.clone(),
-            steps: row_major_strides(&bounds).iter().map(|s| s * w).collect(),
+            steps: p.strides(array).iter().map(|s| s * w).collect(),
             bounds,
         })
     }
@@ -84,12 +84,21 @@ struct DynamicSlice {
     starts: Starts,
     copy: StridedCopy,
     update: bool,
+    /// Whether the result has the array's elements already.
+    in_place: bool,
+    strided: bool,
 }
 
 /// Prepares a `dynamic-slice` or a `dynamic-update-slice`.
 pub(super) fn prepare(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     let update = p.instr.opcode == Opcode::DynamicUpdateSlice;
     let (array, result) = (p.operand(0)?, p.result()?);
+    // What is updated keeps its layout.
+    let p = &if update {
+        p.in_one_layout(array, result)
+    } else {
+        *p
+    };
     let part = if update { p.operand(1)? } else { result };
     p.require(
         array.element_type == result.element_type && part.element_type == result.element_type,
@@ -109,8 +118,8 @@ pub(super) fn prepare(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         "dynamic_slice_sizes differ from the result",
     )?;
     let starts = Starts::new(p, if update { 2 } else { 1 }, array, &window)?;
-    let whole = row_major_strides(&dims(array));
-    let small = row_major_strides(&window);
+    let whole = p.strides(array);
+    let small = p.strides(part);
     let axes = window
         .iter()
         .zip(whole)
@@ -127,15 +136,31 @@ pub(super) fn prepare(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         copy: StridedCopy::new(width(array.element_type), axes),
         starts,
         update,
+        in_place: false,
+        strided: p.in_layout,
     }))
 }
 
 impl Run for DynamicSlice {
+    fn is_strided(&self) -> bool {
+        self.strided
+    }
+
+    fn may_overwrite(&self, operand: usize, result: usize) -> bool {
+        self.update && (operand, result) == (0, 0)
+    }
+
+    fn overwrite(&mut self, _: usize, _: usize) {
+        self.in_place = true;
+    }
+
     fn run(&self, operands: &[ArrayRef<'_>], results: &mut [ArrayMut<'_>], _: &mut [u8]) {
         let position = self.starts.position(operands);
         let out = &mut *results[0].data;
         if self.update {
-            out.copy_from_slice(operands[0].data);
+            if !self.in_place {
+                out.copy_from_slice(operands[0].data);
+            }
             self.copy.run(operands[1].data, 0, out, position);
         } else {
             self.copy.run(operands[0].data, position, out, 0);

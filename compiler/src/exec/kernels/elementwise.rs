@@ -1,11 +1,12 @@
 //! Elementwise operations of any arity, as one value that runs on whole arrays or on registers.
 
 use slabplan_ir::attr::AttrName;
-use slabplan_ir::{ArrayShape, ElementType, Opcode};
+use slabplan_ir::{ArrayShape, ElementType, InstrId, Module, Opcode};
 
 use super::compare::{Direction, clamp, compare, select};
 use super::convert::Convert;
 use super::lanes::{Loop1, Loop2, Loop3, fill};
+use super::mixed::converts_on_the_way;
 use super::precision::ReducePrecision;
 use super::prepare::Prepare;
 use super::scalar::width;
@@ -15,7 +16,7 @@ use super::{ArrayMut, ArrayRef, KernelError, Run, binary::binary};
 
 /// An elementwise operation.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Elementwise {
+pub(crate) enum Elementwise {
     /// The operand's bytes.
     Copy,
     /// One operand.
@@ -35,6 +36,16 @@ pub(super) enum Elementwise {
 }
 
 impl Elementwise {
+    /// The operation of an instruction, if it is an elementwise one on elements of one type.
+    pub(crate) fn of(module: &Module, instr: InstrId) -> Result<Option<Self>, KernelError> {
+        let p = Prepare::new(module, instr);
+        let elementwise = p.instr.opcode.is_elementwise() || p.instr.opcode == Opcode::Clamp;
+        if !elementwise || converts_on_the_way(&p)? {
+            return Ok(None);
+        }
+        Self::new(&p)
+    }
+
     /// The operation of `p`'s instruction, if it is an elementwise one.
     pub(super) fn new(p: &Prepare<'_>) -> Result<Option<Self>, KernelError> {
         let opcode = p.instr.opcode;
@@ -116,7 +127,7 @@ fn types_fit(p: &Prepare<'_>) -> Result<bool, KernelError> {
 
 /// An operation that is one loop.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Plain {
+pub(crate) enum Plain {
     One(Loop1),
     Two(Loop2),
     Three(Loop3),
@@ -167,7 +178,7 @@ pub(super) fn is_narrow(ty: ElementType) -> bool {
 
 /// An operation on floats narrower than `f32`: computed in `f32` and rounded once.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Narrow {
+pub(crate) struct Narrow {
     op: Plain,
     /// From the operands' type.
     widen: Convert,

@@ -3,7 +3,7 @@
 use slabplan_ir::attr::AttrName;
 
 use super::index::clamp_start;
-use super::prepare::{Dims, Prepare, dims, row_major_strides};
+use super::prepare::{Dims, Prepare, dims};
 use super::scalar::width;
 use super::scatter_dims::IndexVectors;
 use super::strided::StridedCopy;
@@ -65,7 +65,7 @@ pub(super) fn prepare(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         "operands and result do not match",
     )?;
     let w = width(result.element_type);
-    let (strides, out_strides) = (row_major_strides(&sizes), row_major_strides(&out));
+    let (strides, out_strides) = (p.strides(operand), p.strides(result));
     let axes = window
         .iter()
         .zip(&offset_dims)
@@ -84,6 +84,10 @@ pub(super) fn prepare(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
 }
 
 impl Run for Gather {
+    fn is_strided(&self) -> bool {
+        true
+    }
+
     fn run(&self, operands: &[ArrayRef<'_>], results: &mut [ArrayMut<'_>], _: &mut [u8]) {
         if results[0].data.is_empty() || volume(&self.batch) == 0 {
             return;

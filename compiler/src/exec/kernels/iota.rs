@@ -4,6 +4,7 @@ use slabplan_ir::ElementType;
 use slabplan_ir::attr::AttrName;
 
 use super::convert::Convert;
+use super::elementwise::Elementwise;
 use super::prepare::{Prepare, dims, row_major_strides};
 use super::scalar::width;
 use super::{ArrayMut, ArrayRef, KernelError, Run};
@@ -18,6 +19,11 @@ struct Iota {
     size: usize,
     width: usize,
     convert: Convert,
+}
+
+/// What turns 64-bit indices into elements of `ty`.
+pub(crate) fn iota_type(ty: ElementType) -> Option<Elementwise> {
+    Convert::new(ElementType::S64, ty).map(Elementwise::Convert)
 }
 
 /// Prepares an `iota`.

@@ -6,14 +6,15 @@
 use super::scalar::Scalar;
 
 /// A loop over one operand and the result.
-pub(super) type Loop1 = fn(&[u8], &mut [u8]);
+pub(crate) type Loop1 = fn(&[u8], &mut [u8]);
 /// A loop over two operands and the result.
-pub(super) type Loop2 = fn(&[u8], &[u8], &mut [u8]);
+pub(crate) type Loop2 = fn(&[u8], &[u8], &mut [u8]);
 /// A loop over three operands and the result.
-pub(super) type Loop3 = fn(&[u8], &[u8], &[u8], &mut [u8]);
+pub(crate) type Loop3 = fn(&[u8], &[u8], &[u8], &mut [u8]);
 
 /// `out[i] = f(x[i])`.
-#[inline]
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "must use the caller's instructions")]
 pub(super) fn map1<A: Scalar, R: Scalar>(x: &[u8], out: &mut [u8], f: impl Fn(A) -> R) {
     let elements = out.chunks_exact_mut(R::BYTES).zip(x.chunks_exact(A::BYTES));
     for (out, x) in elements {
@@ -22,7 +23,8 @@ pub(super) fn map1<A: Scalar, R: Scalar>(x: &[u8], out: &mut [u8], f: impl Fn(A)
 }
 
 /// `out[i] = f(x[i], y[i])`.
-#[inline]
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "must use the caller's instructions")]
 pub(super) fn map2<A: Scalar, B: Scalar, R: Scalar>(
     x: &[u8],
     y: &[u8],
@@ -39,7 +41,8 @@ pub(super) fn map2<A: Scalar, B: Scalar, R: Scalar>(
 }
 
 /// `out[i] = f(x[i], y[i], z[i])`.
-#[inline]
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "must use the caller's instructions")]
 pub(super) fn map3<A: Scalar, B: Scalar, C: Scalar, R: Scalar>(
     x: &[u8],
     y: &[u8],
@@ -55,6 +58,46 @@ pub(super) fn map3<A: Scalar, B: Scalar, C: Scalar, R: Scalar>(
     for (((out, x), y), z) in elements {
         f(A::load(x), B::load(y), C::load(z)).store(out);
     }
+}
+
+/// A loop to be run with the best vector instructions of the machine. None of them fuses or
+/// reorders anything: results are the same on every machine.
+struct Vectorized<F>(F);
+
+impl<F: FnOnce()> pulp::WithSimd for Vectorized<F> {
+    type Output = ();
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "must use the dispatched instructions")]
+    fn with_simd<S: pulp::Simd>(self, _: S) {
+        (self.0)();
+    }
+}
+
+/// [`map1`] with the best vector instructions.
+pub(super) fn vector1<A: Scalar, R: Scalar>(x: &[u8], out: &mut [u8], f: impl Fn(A) -> R) {
+    pulp::Arch::new().dispatch(Vectorized(|| map1(x, out, f)));
+}
+
+/// [`map2`] with the best vector instructions.
+pub(super) fn vector2<A: Scalar, B: Scalar, R: Scalar>(
+    x: &[u8],
+    y: &[u8],
+    out: &mut [u8],
+    f: impl Fn(A, B) -> R,
+) {
+    pulp::Arch::new().dispatch(Vectorized(|| map2(x, y, out, f)));
+}
+
+/// [`map3`] with the best vector instructions.
+pub(super) fn vector3<A: Scalar, B: Scalar, C: Scalar, R: Scalar>(
+    x: &[u8],
+    y: &[u8],
+    z: &[u8],
+    out: &mut [u8],
+    f: impl Fn(A, B, C) -> R,
+) {
+    pulp::Arch::new().dispatch(Vectorized(|| map3(x, y, z, out, f)));
 }
 
 /// Fills `out` with copies of `element`, whose length divides `out`'s.

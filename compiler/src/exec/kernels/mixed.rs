@@ -28,14 +28,22 @@ struct Conversion {
     bytes: usize,
 }
 
-/// Prepares an instruction whose element types differ where the operation itself has only one;
-/// `None` if they do not.
-///
-/// Operands of data movement are converted to the result's type first; a reduction is done in the
-/// type of its operands and its result converted.
-pub(super) fn prepare(p: &Prepare<'_>) -> Result<Option<Box<dyn Run>>, KernelError> {
+/// Whether [`prepare`] would convert operands of `p`'s instruction.
+pub(super) fn converts_on_the_way(p: &Prepare<'_>) -> Result<bool, KernelError> {
+    let Some(data) = data_operands(p) else {
+        return Ok(false);
+    };
+    let to = p.result()?.element_type;
+    let shapes = p.operands()?;
+    Ok(data
+        .into_iter()
+        .any(|i| shapes.get(i).is_some_and(|s| s.element_type != to)))
+}
+
+/// The operands that such an operation takes as elements of its result, if it is data movement.
+fn data_operands(p: &Prepare<'_>) -> Option<std::ops::Range<usize>> {
     use Opcode as O;
-    let data = match p.instr.opcode {
+    Some(match p.instr.opcode {
         O::Broadcast
         | O::Copy
         | O::DynamicSlice
@@ -47,8 +55,21 @@ pub(super) fn prepare(p: &Prepare<'_>) -> Result<Option<Box<dyn Run>>, KernelErr
         O::DynamicUpdateSlice | O::Pad => 0..2,
         O::Concatenate => 0..p.instr.operands.len(),
         O::Select => 1..3,
-        O::Reduce | O::ReduceWindow => return reduction(p),
-        _ => return Ok(None),
+        _ => return None,
+    })
+}
+
+/// Prepares an instruction whose element types differ where the operation itself has only one;
+/// `None` if they do not.
+///
+/// Operands of data movement are converted to the result's type first; a reduction is done in the
+/// type of its operands and its result converted.
+pub(super) fn prepare(p: &Prepare<'_>) -> Result<Option<Box<dyn Run>>, KernelError> {
+    if matches!(p.instr.opcode, Opcode::Reduce | Opcode::ReduceWindow) {
+        return reduction(p);
+    }
+    let Some(data) = data_operands(p) else {
+        return Ok(None);
     };
     let to = p.result()?.element_type;
     let shapes = p.operands()?;

@@ -17,11 +17,13 @@ mod prepare;
 mod complex;
 mod real;
 mod scalar;
+mod smooth;
 
 mod binary;
 mod compare;
 mod convert;
 mod elementwise;
+pub(crate) mod fused_loop;
 mod lanes;
 mod precision;
 mod stochastic;
@@ -60,6 +62,7 @@ mod rng;
 mod rng_stateless;
 
 mod cumulative;
+mod folds;
 mod map;
 mod merge_sort;
 mod reduce;
@@ -74,6 +77,10 @@ mod x64;
 
 #[cfg(test)]
 mod cases;
+
+pub(crate) use elementwise::Elementwise;
+pub(crate) use iota::iota_type;
+pub(crate) use movement::moved_dims;
 
 use prepare::Prepare;
 
@@ -147,6 +154,12 @@ trait Run: fmt::Debug + Send + Sync {
     fn is_strided(&self) -> bool {
         false
     }
+    /// Whether operand `n` may be the memory of result `result`, which is then computed in place.
+    fn may_overwrite(&self, _operand: usize, _result: usize) -> bool {
+        false
+    }
+    /// From now on operand `n` is the memory of result `result`, and given as no bytes.
+    fn overwrite(&mut self, _operand: usize, _result: usize) {}
     /// Computes the results. Arrays and scratch are of the sizes the kernel was prepared for.
     fn run(&self, operands: &[ArrayRef<'_>], results: &mut [ArrayMut<'_>], scratch: &mut [u8]);
 }
@@ -165,14 +178,31 @@ impl Kernel {
     /// Decodes an instruction of `module` whose operands are arrays and whose result is an array
     /// or a flat tuple of arrays. O(rank), but for embedded computations: O(their instructions).
     pub fn prepare(module: &Module, instr: InstrId) -> Result<Self, KernelError> {
-        let p = Prepare::new(module, instr);
+        Self::of(&Prepare::new(module, instr))
+    }
+
+    /// The same for arrays that lie as their layouts say if [`is_strided`](Self::is_strided) and
+    /// the layout is plain, and for at most `threads` threads.
+    pub(crate) fn prepare_in_layout(
+        module: &Module,
+        instr: InstrId,
+        threads: usize,
+    ) -> Result<Self, KernelError> {
+        Self::of(&Prepare {
+            in_layout: true,
+            threads,
+            ..Prepare::new(module, instr)
+        })
+    }
+
+    fn of(p: &Prepare<'_>) -> Result<Self, KernelError> {
         let bytes = |shapes: Vec<&slabplan_ir::ArrayShape>| {
             shapes
                 .into_iter()
                 .map(|s| Ok(p.element_count(s)? * scalar::width(s.element_type)))
                 .collect::<Result<Vec<_>, KernelError>>()
         };
-        let run = prepare_run(&p)?;
+        let run = prepare_run(p)?;
         Ok(Self {
             opcode: p.instr.opcode,
             operand_bytes: bytes(p.operands()?)?,
@@ -180,6 +210,22 @@ impl Kernel {
             scratch_bytes: run.scratch_bytes(),
             run,
         })
+    }
+
+    /// Whether arrays of a plain layout are taken as they lie, instead of row-major.
+    pub(crate) fn is_strided(&self) -> bool {
+        self.run.is_strided()
+    }
+
+    /// Whether operand `operand` may be the memory of result `result`.
+    pub(crate) fn may_overwrite(&self, operand: usize, result: usize) -> bool {
+        self.run.may_overwrite(operand, result)
+    }
+
+    /// From now on operand `operand` is the memory of result `result`, and given as no bytes.
+    pub(crate) fn overwrite(&mut self, operand: usize, result: usize) {
+        self.run.overwrite(operand, result);
+        self.operand_bytes[operand] = 0;
     }
 
     /// Bytes of scratch that [`run`](Self::run) needs, at any alignment.

@@ -1,8 +1,9 @@
 //! Operations that only place elements anew: the result is known by position.
 
 use slabplan_ir::attr::AttrName;
-use slabplan_ir::{ArrayShape, Opcode};
+use slabplan_ir::{ArrayShape, InstrId, Module, Opcode};
 
+use super::mixed::converts_on_the_way;
 use super::prepare::{Dims, Prepare, dims, row_major_strides};
 use super::scalar::width;
 use super::strided::StridedCopy;
@@ -13,12 +14,20 @@ use super::{ArrayMut, ArrayRef, KernelError, Run};
 struct Movement {
     /// The copy, the byte it starts from in the operand, and the byte it starts at in the result.
     copies: Vec<(StridedCopy, usize, usize)>,
+    /// Whether they are between arrays in their own layouts.
+    strided: bool,
+    /// Most threads that a copy is divided among.
+    parts: usize,
 }
 
 impl Run for Movement {
+    fn is_strided(&self) -> bool {
+        self.strided
+    }
+
     fn run(&self, operands: &[ArrayRef<'_>], results: &mut [ArrayMut<'_>], _: &mut [u8]) {
         for ((copy, from, to), operand) in self.copies.iter().zip(operands) {
-            copy.run(operand.data, *from, results[0].data, *to);
+            copy.run_in_parallel(operand.data, *from, results[0].data, *to, self.parts);
         }
     }
 }
@@ -30,7 +39,58 @@ pub(super) fn prepare(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         Opcode::Concatenate => concatenate(p, result)?,
         _ => vec![one(p, result)?],
     };
-    Ok(Box::new(Movement { copies }))
+    Ok(Box::new(Movement {
+        copies,
+        strided: p.instr.opcode == Opcode::Concatenate,
+        parts: p.threads,
+    }))
+}
+
+/// Where an index comes from: the dimension, the step and the start.
+pub(crate) type MovedDim = (Option<usize>, isize, isize);
+
+/// For each dimension of the operand, the dimension of the result that its index comes from, the
+/// step and the start; `None` if the instruction is not a broadcast, transpose, slice or reverse
+/// that keeps the element type.
+pub(crate) fn moved_dims(
+    module: &Module,
+    instr: InstrId,
+) -> Result<Option<Vec<MovedDim>>, KernelError> {
+    let p = Prepare::new(module, instr);
+    let opcode = p.instr.opcode;
+    if !matches!(
+        opcode,
+        Opcode::Broadcast | Opcode::Transpose | Opcode::Slice | Opcode::Reverse
+    ) || converts_on_the_way(&p)?
+    {
+        return Ok(None);
+    }
+    one(&p, p.result()?)?;
+    let from = dims(p.operand(0)?);
+    let given = p.dimensions(AttrName::Dimensions, p.result()?.rank())?;
+    let same = |d: usize| (Some(d), 1, 0);
+    Ok(Some(match opcode {
+        Opcode::Broadcast => given.iter().map(|&d| same(d)).collect(),
+        Opcode::Transpose => {
+            let mut map = vec![same(0); from.len()];
+            for (i, &d) in given.iter().enumerate() {
+                map[d] = same(i);
+            }
+            map
+        }
+        Opcode::Slice => (p.instr.slice_dims().iter().enumerate())
+            .map(|(d, b)| (Some(d), b.stride as isize, b.start as isize))
+            .collect(),
+        _ => (0..from.len())
+            .map(|d| {
+                if given.contains(&d) {
+                    (Some(d), -1, from[d].saturating_sub(1) as isize)
+                } else {
+                    same(d)
+                }
+            })
+            .collect(),
+    }))
 }
 
 fn one(p: &Prepare<'_>, result: &ArrayShape) -> Result<(StridedCopy, usize, usize), KernelError> {
@@ -143,7 +203,7 @@ fn concatenate(
 ) -> Result<Vec<(StridedCopy, usize, usize)>, KernelError> {
     let to = dims(result);
     let along = p.dimension(AttrName::Dimensions, to.len())?;
-    let strides = row_major_strides(&to);
+    let strides = p.strides(result);
     let w = width(result.element_type);
     let mut copies = Vec::new();
     let mut position = 0;
@@ -157,7 +217,7 @@ fn concatenate(
                 .all(|(i, (m, n))| i == along || m == n)
             && operand.element_type == result.element_type;
         p.require(fits, "operands do not match the result")?;
-        let axes = from.iter().zip(row_major_strides(&from)).zip(&strides);
+        let axes = from.iter().zip(p.strides(operand)).zip(&strides);
         let copy = StridedCopy::new(w, axes.map(|((&n, s), &t)| (n, s as isize, t as isize)));
         copies.push((copy, 0, position * strides[along] * w));
         position += from[along];

@@ -1,7 +1,7 @@
 //! `pad`: elements set apart and surrounded by a value; negative padding cuts them off.
 
 use super::lanes::fill;
-use super::prepare::{Prepare, dims, row_major_strides};
+use super::prepare::{Prepare, dims};
 use super::scalar::width;
 use super::strided::StridedCopy;
 use super::{ArrayMut, ArrayRef, KernelError, Run};
@@ -27,7 +27,7 @@ pub(super) fn prepare(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
             && value.element_type == ty,
         "operand, padding and result do not match",
     )?;
-    let (strides, out_strides) = (row_major_strides(&sizes), row_major_strides(&out));
+    let (strides, out_strides) = (p.strides(operand), p.strides(result));
     let (mut from, mut to) = (0, 0);
     let mut axes = Vec::new();
     for (d, pad) in padding.iter().enumerate() {
@@ -88,6 +88,10 @@ fn kept(size: usize, out: usize, low: i128, step: i128) -> Kept {
 }
 
 impl Run for Pad {
+    fn is_strided(&self) -> bool {
+        true
+    }
+
     fn run(&self, operands: &[ArrayRef<'_>], results: &mut [ArrayMut<'_>], _: &mut [u8]) {
         let out = &mut *results[0].data;
         fill(operands[1].data, out);

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::convolution::MAX_SPATIAL;
-use super::matmul::{Accumulator, Lines};
+use super::matmul::{Accumulator, Lines, copy_line};
 use super::window::Axis;
 
 /// How places of the output, window elements and input features become places of the input.
@@ -162,7 +162,7 @@ impl InputPatches<'_> {
         if side_by_side {
             let start = met[0].unwrap_or(0) + feature * step;
             for (f, out) in panel.chunks_exact_mut(row).enumerate() {
-                out.copy_from_slice(&self.input[(start + f * step) * T::BYTES..][..row]);
+                copy_line(&self.input[(start + f * step) * T::BYTES..][..row], out);
             }
             return;
         }

@@ -7,7 +7,7 @@ use super::lanes::map1;
 
 /// A rounding of elements.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ReducePrecision {
+pub(crate) struct ReducePrecision {
     format: Format,
     exponent_bits: u32,
     mantissa_bits: u32,

@@ -148,6 +148,14 @@ impl<'m> Prepare<'m> {
         plain.unwrap_or_else(|| row_major_strides(&dims(shape)))
     }
 
+    /// The same in layouts, if `a` and `b` have one in common, and with all arrays row-major if not.
+    pub(super) fn in_one_layout(&self, a: &ArrayShape, b: &ArrayShape) -> Self {
+        Self {
+            in_layout: self.in_layout && self.strides(a) == self.strides(b),
+            ..*self
+        }
+    }
+
     /// An integer attribute that must be there.
     pub(super) fn int(&self, name: AttrName) -> Result<i64, KernelError> {
         self.instr

@@ -1,5 +1,7 @@
 //! Functions of real numbers that arithmetic on every float type is built from.
 
+use super::smooth;
+
 /// `f32` or `f64` with the functions HLO's elementwise operations need.
 ///
 /// Single-precision functions the standard library computes less exactly than
@@ -191,8 +193,6 @@ macro_rules! real {
             #[inline]
             fn cosh(self) -> Self { self.cosh() }
             #[inline]
-            fn exp(self) -> Self { self.exp() }
-            #[inline]
             fn exp_m1(self) -> Self { self.exp_m1() }
             #[inline]
             fn floor(self) -> Self { self.floor() }
@@ -219,8 +219,6 @@ macro_rules! real {
             #[inline]
             fn tan(self) -> Self { self.tan() }
             #[inline]
-            fn tanh(self) -> Self { self.tanh() }
-            #[inline]
             fn copysign(self, sign: Self) -> Self { self.copysign(sign) }
             #[inline]
             fn and_bits(self, other: Self) -> Self { $t::from_bits(self.to_bits() & other.to_bits()) }
@@ -232,6 +230,10 @@ macro_rules! real {
 }
 
 real! { f32,
+    #[inline]
+    fn exp(self) -> Self { smooth::exp(self) }
+    #[inline]
+    fn tanh(self) -> Self { smooth::tanh(self) }
     fn acosh(self) -> Self { Real::acosh(f64::from(self)) as f32 }
     fn asinh(self) -> Self { f64::from(self).asinh() as f32 }
     fn atanh(self) -> Self { f64::from(self).atanh() as f32 }
@@ -243,6 +245,10 @@ real! { f32,
 }
 
 real! { f64,
+    #[inline]
+    fn exp(self) -> Self { self.exp() }
+    #[inline]
+    fn tanh(self) -> Self { self.tanh() }
     fn acosh(self) -> Self { self.acosh() }
     fn asinh(self) -> Self { self.asinh() }
     fn atanh(self) -> Self { self.atanh() }

@@ -2,22 +2,23 @@
 
 use slabplan_ir::attr::AttrName;
 
-use super::prepare::{Prepare, dims, row_major_strides};
+use super::folds::Folds;
+use super::prepare::{Prepare, dims};
 use super::reducer::Reducer;
 use super::scalar_program::LANES;
-use super::walk::{Axes, Walk, merge, volume};
+use super::walk::{Axes, Walk, volume};
 use super::{ArrayMut, ArrayRef, KernelError, Run};
-
-/// Rows shorter than this are not worth folding lane by lane.
-const MIN_ROW: usize = 16;
 
 #[derive(Debug)]
 struct Reduce {
     reducer: Reducer,
-    /// Dimensions of the result, with steps in elements of the operands.
+    /// Dimensions of the result, in the order of its memory, with steps in elements of the
+    /// operands and of the results.
     kept: Axes,
+    kept_results: Axes,
     /// Dimensions folded away.
     reduced: Axes,
+    strided: bool,
 }
 
 /// Prepares a `reduce`.
@@ -42,31 +43,55 @@ pub(super) fn prepare(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         p.require(fits, "operands and results do not match")?;
     }
     let types: Vec<_> = results.iter().map(|r| r.element_type).collect();
-    let strides = row_major_strides(&sizes);
-    let mut along = along;
-    along.sort_unstable();
+    let reducer = Reducer::new(p, p.computation(AttrName::ToApply)?, &types)?;
+    let alike = (1..n).all(|i| {
+        p.strides(operands[i]) == p.strides(operands[0])
+            && p.strides(results[i]) == p.strides(results[0])
+    });
+    let p = &Prepare {
+        in_layout: p.in_layout && alike,
+        ..*p
+    };
+    let (strides, out_strides) = (p.strides(operands[0]), p.strides(results[0]));
+    // Both groups in the order of memory: the result's, and the operand's.
+    let mut kept: Vec<(usize, usize, usize)> = kept
+        .iter()
+        .enumerate()
+        .filter(|&(_, &d)| sizes[d] != 1)
+        .map(|(i, &d)| (sizes[d], strides[d], out_strides[i]))
+        .collect();
+    kept.sort_by_key(|k| std::cmp::Reverse(k.2));
+    let mut reduced: Vec<(usize, usize)> = along
+        .iter()
+        .filter(|&&d| sizes[d] != 1)
+        .map(|&d| (sizes[d], strides[d]))
+        .collect();
+    reduced.sort_by_key(|r| std::cmp::Reverse(r.1));
+    if let Some(folds) = Folds::new(&reducer, &kept, &reduced, p.threads) {
+        return Ok(Box::new(folds));
+    }
     Ok(Box::new(Reduce {
-        reducer: Reducer::new(p, p.computation(AttrName::ToApply)?, &types)?,
-        kept: merge(kept.iter().map(|&d| (sizes[d], strides[d]))),
-        reduced: merge(along.iter().map(|&d| (sizes[d], strides[d]))),
+        reducer,
+        kept: kept.iter().map(|k| (k.0, k.1)).collect(),
+        kept_results: kept.iter().map(|k| (k.0, k.2)).collect(),
+        reduced: reduced.into_iter().collect(),
+        strided: p.in_layout,
     }))
 }
 
 impl Run for Reduce {
+    fn is_strided(&self) -> bool {
+        self.strided
+    }
+
     fn scratch_bytes(&self) -> usize {
         self.reducer.register_bytes()
     }
 
     fn run(&self, operands: &[ArrayRef<'_>], results: &mut [ArrayMut<'_>], scratch: &mut [u8]) {
         self.reducer.begin(scratch);
-        if volume(&self.kept) == 0 {
-            return;
-        }
-        match self.reduced.last() {
-            Some(&(size, 1)) if size >= MIN_ROW && self.reducer.is_associative() => {
-                self.fold_rows(size, operands, results, scratch);
-            }
-            _ => self.fold_lanes(operands, results, scratch),
+        if volume(&self.kept) > 0 {
+            self.fold_lanes(operands, results, scratch);
         }
     }
 }
@@ -83,6 +108,7 @@ impl Reduce {
         let total = volume(&self.kept);
         let any = volume(&self.reduced) > 0;
         let mut kept = Walk::new(&self.kept);
+        let mut kept_results = Walk::new(&self.kept_results);
         let mut starts = [0; LANES];
         let mut done = 0;
         while done < total {
@@ -115,57 +141,15 @@ impl Reduce {
                 self.reducer.step(registers, &lanes);
                 more = reduced.advance();
             }
-            for (i, result) in results.iter_mut().enumerate() {
-                let w = self.reducer.width(i);
-                let out = &mut result.data[done * w..][..lanes.end * w];
-                self.reducer.get(registers, i, &lanes, out);
+            for lane in lanes.clone() {
+                for (i, result) in results.iter_mut().enumerate() {
+                    let w = self.reducer.width(i);
+                    let out = &mut result.data[kept_results.position() * w..][..w];
+                    self.reducer.get(registers, i, &(lane..lane + 1), out);
+                }
+                kept_results.advance();
             }
             done += lanes.end;
-        }
-    }
-
-    /// Lanes accumulate parts of one contiguous row and are folded together at its end.
-    fn fold_rows(
-        &self,
-        row: usize,
-        operands: &[ArrayRef<'_>],
-        results: &mut [ArrayMut<'_>],
-        registers: &mut [u8],
-    ) {
-        let w = self.reducer.width(0);
-        let data = operands[0].data;
-        let rows = &self.reduced[..self.reduced.len() - 1];
-        let any_rows = volume(rows) > 0;
-        let mut kept = Walk::new(&self.kept);
-        for out in results[0].data.chunks_exact_mut(w) {
-            self.reducer
-                .set_all(registers, 0, &(0..1), operands[1].data);
-            let mut walk = Walk::new(rows);
-            let lanes = row.min(LANES);
-            let mut fresh = true;
-            let mut more = any_rows;
-            while more {
-                let start = (kept.position() + walk.position()) * w;
-                for chunk in data[start..start + row * w].chunks(LANES * w) {
-                    let used = 0..chunk.len() / w;
-                    if fresh {
-                        self.reducer.set(registers, 0, &used, chunk);
-                        fresh = false;
-                    } else {
-                        self.reducer.argument(registers, 0, &used, chunk);
-                        self.reducer.step(registers, &used);
-                    }
-                }
-                more = walk.advance();
-            }
-            if !fresh {
-                self.reducer.fold_lanes(registers, lanes);
-                self.reducer
-                    .argument(registers, 0, &(0..1), operands[1].data);
-                self.reducer.step(registers, &(0..1));
-            }
-            self.reducer.get(registers, 0, &(0..1), out);
-            kept.advance();
         }
     }
 }

@@ -7,7 +7,7 @@ use slabplan_ir::{CompId, ElementType, Opcode};
 use super::KernelError;
 use super::convert::Convert;
 use super::elementwise::is_narrow;
-use super::lanes::fill;
+use super::lanes::{Loop2, fill};
 use super::prepare::Prepare;
 use super::scalar::width;
 use super::scalar_program::{LANES, ScalarProgram};
@@ -70,6 +70,18 @@ impl Reducer {
                 Convert::new(ty, register_type).zip(Convert::new(register_type, ty));
         }
         Ok(reducer)
+    }
+
+    /// The loop of an associative operation on one array, and the conversions of its elements to
+    /// the type it computes in and back.
+    pub(super) fn simple(&self) -> Option<(Loop2, Option<(Convert, Convert)>)> {
+        let op = self.program.binary_loop().filter(|_| self.associative)?;
+        Some((op, self.parts[0].widen))
+    }
+
+    /// Bytes of an element in a register of part 0.
+    pub(super) fn register_width(&self) -> usize {
+        self.program.input_width(0)
     }
 
     /// Whether the arguments may be grouped and ordered at will.
@@ -153,24 +165,6 @@ impl Reducer {
         self.program.run(registers, lanes);
         for i in 0..self.parts.len() {
             self.program.feed_back(registers, i, lanes);
-        }
-    }
-
-    /// Folds the accumulators of lanes `0..n` into lane 0; for one part and an associative reducer.
-    pub(super) fn fold_lanes(&self, registers: &mut [u8], n: usize) {
-        let mut n = n;
-        let mut upper = [0; LANES * 16];
-        while n > 1 {
-            let half = n.div_ceil(2);
-            let from = self.program.input(registers, 0, &(half..n));
-            let upper = &mut upper[..from.len()];
-            upper.copy_from_slice(from);
-            let lanes = 0..n - half;
-            self.program
-                .input(registers, 1, &lanes)
-                .copy_from_slice(upper);
-            self.step(registers, &lanes);
-            n = half;
         }
     }
 

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use super::KernelError;
 use super::elementwise::Elementwise;
-use super::lanes::fill;
+use super::lanes::{Loop2, fill};
 use super::prepare::Prepare;
 use super::scalar::width;
 
@@ -151,6 +151,24 @@ impl ScalarProgram {
         let both = step.args[..] == [x, y] || step.args[..] == [y, x];
         let binary = matches!(step.op, Elementwise::Binary(_) | Elementwise::Narrow(_));
         (copies && both && binary).then_some(step.opcode)
+    }
+
+    /// The loop of a program that [`binary`](Self::binary) made, if it is one loop.
+    pub(super) fn binary_loop(&self) -> Option<Loop2> {
+        match self.steps[..] {
+            [
+                Step {
+                    op: Elementwise::Binary(f),
+                    ..
+                },
+            ] => Some(f),
+            _ => None,
+        }
+    }
+
+    /// Bytes of an element of input `i`.
+    pub(super) fn input_width(&self, i: usize) -> usize {
+        self.inputs[i].width
     }
 
     /// Writes the constants to all lanes; once before the first [`run`](Self::run).

@@ -1,9 +1,9 @@
 //! `scatter`: slices combined into arrays, at places given by another.
 
-use slabplan_ir::ElementType;
 use slabplan_ir::attr::AttrName;
+use slabplan_ir::{ArrayShape, ElementType};
 
-use super::prepare::{Dims, Prepare, dims, row_major_strides};
+use super::prepare::{Dims, Prepare, dims};
 use super::scalar::width;
 use super::scalar_program::{LANES, ScalarProgram};
 use super::scatter_dims::IndexVectors;
@@ -27,6 +27,9 @@ struct Scatter {
     row: (usize, usize, usize),
     /// The batch dimensions of the updates, with steps in elements.
     batch: Axes,
+    strided: bool,
+    /// For each result, whether it has the operand's elements already.
+    in_place: Vec<bool>,
 }
 
 /// Prepares a `scatter`.
@@ -38,6 +41,18 @@ pub(super) fn prepare(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         "operands and results do not match",
     )?;
     let (inputs, indices, updates) = (&operands[..n], operands[n], &operands[n + 1..]);
+    // One set of steps serves all operands and results, another all updates.
+    let alike = |shapes: &[&ArrayShape], first| {
+        let strides = p.strides(first);
+        shapes.iter().all(|s| p.strides(s) == strides)
+    };
+    let p = &Prepare {
+        in_layout: p.in_layout
+            && alike(inputs, inputs[0])
+            && alike(&results, inputs[0])
+            && alike(updates, updates[0]),
+        ..*p
+    };
     for i in 0..n {
         let fits = inputs[i].dims == inputs[0].dims
             && updates[i].dims == updates[0].dims
@@ -77,7 +92,7 @@ pub(super) fn prepare(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     for (&d, &u) in kept.iter().zip(&window_dims) {
         window[d] = update[u];
     }
-    let (steps, update_steps) = (row_major_strides(&sizes), row_major_strides(&update));
+    let (steps, update_steps) = (p.strides(inputs[0]), p.strides(updates[0]));
     let axes: Vec<(usize, usize, usize)> = kept
         .iter()
         .zip(&window_dims)
@@ -103,18 +118,34 @@ pub(super) fn prepare(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         operand: sizes,
         window,
         steps,
+        strided: p.in_layout,
+        in_place: vec![false; n],
     }))
 }
 
 impl Run for Scatter {
+    fn is_strided(&self) -> bool {
+        self.strided
+    }
+
+    fn may_overwrite(&self, operand: usize, result: usize) -> bool {
+        operand == result
+    }
+
+    fn overwrite(&mut self, _: usize, result: usize) {
+        self.in_place[result] = true;
+    }
+
     fn scratch_bytes(&self) -> usize {
         self.combiner.register_bytes()
     }
 
     fn run(&self, operands: &[ArrayRef<'_>], results: &mut [ArrayMut<'_>], scratch: &mut [u8]) {
         let n = results.len();
-        for (result, operand) in results.iter_mut().zip(operands) {
-            result.data.copy_from_slice(operand.data);
+        for ((result, operand), in_place) in results.iter_mut().zip(operands).zip(&self.in_place) {
+            if !in_place {
+                result.data.copy_from_slice(operand.data);
+            }
         }
         let (indices, updates) = (operands[n].data, &operands[n + 1..]);
         if volume(&self.batch) == 0 || updates[0].data.is_empty() {

@@ -5,7 +5,7 @@ use slabplan_ir::attr::AttrName;
 
 use super::KernelError;
 use super::index::Indices;
-use super::prepare::{Dims, Prepare, dims, row_major_strides};
+use super::prepare::{Dims, Prepare, dims};
 
 /// Reads, for each batch index, where in the operand its slice starts.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl IndexVectors {
         let reader = Indices::new(indices.element_type)
             .ok_or_else(|| p.error("indices are not integers".into()))?;
         let sizes = dims(indices);
-        let strides = row_major_strides(&sizes);
+        let strides = p.strides(indices);
         let vector_dim = p.size(AttrName::IndexVectorDim)?;
         // Past the last dimension, every element is a vector of one entry.
         let length = sizes.get(vector_dim).copied().unwrap_or(1);

@@ -7,7 +7,7 @@ use super::lanes::{Loop2, map2};
 
 /// A stochastic rounding of elements.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct StochasticConvert {
+pub(crate) struct StochasticConvert {
     apply: Loop2,
 }
 

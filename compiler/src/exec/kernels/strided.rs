@@ -87,31 +87,134 @@ impl StridedCopy {
         }
     }
 
+    /// [`run`](Self::run) by at most `parts` threads.
+    pub(super) fn run_in_parallel(
+        &self,
+        source: &[u8],
+        from: usize,
+        target: &mut [u8],
+        to: usize,
+        parts: usize,
+    ) {
+        let elements: usize = self.axes.iter().map(|a| a.size).product();
+        let outermost = self.axes.first().copied();
+        let Some(first) = outermost.filter(|a| {
+            parts > 1 && a.size > 1 && elements * self.width >= SEQUENTIAL && self.is_nested()
+        }) else {
+            self.run(source, from, target, to);
+            return;
+        };
+        let low = parts / 2;
+        let share = (first.size * low / parts).max(1);
+        let (mut lower, mut upper) = (self.clone(), self.clone());
+        lower.axes[0].size = share;
+        upper.axes[0].size = first.size - share;
+        let middle = to.wrapping_add_signed(first.to * share as isize);
+        let from_middle = from.wrapping_add_signed(first.from * share as isize);
+        let (low_target, high_target) = target.split_at_mut(middle);
+        rayon::join(
+            || lower.run_in_parallel(source, from, low_target, to, low),
+            || upper.run_in_parallel(source, from_middle, high_target, 0, parts - low),
+        );
+    }
+
+    /// Whether each index of an axis lies behind everything of the one before.
+    fn is_nested(&self) -> bool {
+        let mut extent = self.width as isize;
+        self.axes.iter().rev().all(|a| {
+            let nested = a.to >= extent;
+            extent = a.to.saturating_mul(a.size as isize);
+            nested
+        })
+    }
+
     fn run_width<const W: usize>(&self, source: &[u8], from: usize, target: &mut [u8], to: usize) {
         let Some((&inner, outer)) = self.axes.split_last() else {
             target[to..to + W].copy_from_slice(&source[from..from + W]);
             return;
         };
-        let (mut from, mut to) = (from, to);
-        let mut index = [0usize; MAX_RANK];
-        loop {
+        let w = W as isize;
+        let lies_across = |a: &Axis| a.from == w && a.size >= MIN_TILE;
+        if inner.from != w
+            && inner.from != 0
+            && inner.size >= MIN_TILE
+            && let Some(across) = outer.iter().position(lies_across)
+        {
+            let across_axis = outer[across];
+            let mut others = self.axes.clone();
+            others.pop();
+            others.remove(across);
+            each_place(&others, from, to, |from, to| {
+                transpose::<W>(across_axis, inner, source, from, target, to);
+            });
+            return;
+        }
+        each_place(outer, from, to, |from, to| {
             copy_row::<W>(inner, source, from, target, to);
-            let mut axis = outer.len();
-            loop {
-                if axis == 0 {
-                    return;
-                }
-                axis -= 1;
-                let a = outer[axis];
-                index[axis] += 1;
-                if index[axis] < a.size {
-                    from = from.wrapping_add_signed(a.from);
-                    to = to.wrapping_add_signed(a.to);
-                    break;
-                }
-                index[axis] = 0;
-                from = from.wrapping_add_signed(-a.from * (a.size as isize - 1));
-                to = to.wrapping_add_signed(-a.to * (a.size as isize - 1));
+        });
+    }
+}
+
+/// Bytes below which one thread does all.
+const SEQUENTIAL: usize = 256 << 10;
+/// Sizes from which on a transposition goes by tiles, and the side of one.
+const MIN_TILE: usize = 4;
+const TILE: usize = 16;
+
+/// Calls `f` with the byte positions of all indices of a box.
+#[inline]
+fn each_place(axes: &[Axis], from: usize, to: usize, mut f: impl FnMut(usize, usize)) {
+    let (mut from, mut to) = (from, to);
+    let mut index = [0usize; MAX_RANK];
+    loop {
+        f(from, to);
+        let mut axis = axes.len();
+        loop {
+            if axis == 0 {
+                return;
+            }
+            axis -= 1;
+            let a = axes[axis];
+            index[axis] += 1;
+            if index[axis] < a.size {
+                from = from.wrapping_add_signed(a.from);
+                to = to.wrapping_add_signed(a.to);
+                break;
+            }
+            index[axis] = 0;
+            from = from.wrapping_add_signed(-a.from * (a.size as isize - 1));
+            to = to.wrapping_add_signed(-a.to * (a.size as isize - 1));
+        }
+    }
+}
+
+/// Copies two axes tile by tile, so that the lines of source and target that a tile touches stay
+/// in the cache: `across` goes along the source, `inner` along the target.
+fn transpose<const W: usize>(
+    across: Axis,
+    inner: Axis,
+    source: &[u8],
+    from: usize,
+    target: &mut [u8],
+    to: usize,
+) {
+    for a0 in (0..across.size).step_by(TILE) {
+        let a_count = TILE.min(across.size - a0);
+        for i0 in (0..inner.size).step_by(TILE) {
+            let i_count = TILE.min(inner.size - i0);
+            let offset = |from: isize, to: isize, n: usize| (from * n as isize, to * n as isize);
+            let (af, at) = offset(across.from, across.to, a0);
+            let (bf, bt) = offset(inner.from, inner.to, i0);
+            let from = from.wrapping_add_signed(af + bf);
+            let to = to.wrapping_add_signed(at + bt);
+            let row = Axis {
+                size: i_count,
+                ..inner
+            };
+            for a in 0..a_count {
+                let (f, t) = offset(across.from, across.to, a);
+                let (from, to) = (from.wrapping_add_signed(f), to.wrapping_add_signed(t));
+                copy_row::<W>(row, source, from, target, to);
             }
         }
     }

@@ -3,7 +3,7 @@
 use slabplan_ir::{ElementType, Opcode};
 
 use super::complex::Complex;
-use super::lanes::{Loop1, map1};
+use super::lanes::{Loop1, map1, vector1};
 use super::real::Real;
 use super::scalar::{Int, Scalar, match_complex, match_int, match_real};
 
@@ -33,38 +33,43 @@ fn real<T: Real + Scalar>(opcode: Opcode) -> Option<Loop1> {
             |x, out| map1::<T, T>(x, out, |$x| $value)
         };
     }
+    macro_rules! v {
+        (|$x:ident| $value:expr) => {
+            |x, out| vector1::<T, T>(x, out, |$x| $value)
+        };
+    }
     use Opcode as O;
     Some(match opcode {
-        O::Abs => f!(|x| x.abs()),
+        O::Abs => v!(|x| x.abs()),
         O::Acos => f!(|x| x.acos()),
         O::Acosh => f!(|x| x.acosh()),
         O::Asin => f!(|x| x.asin()),
         O::Asinh => f!(|x| x.asinh()),
         O::Atanh => f!(|x| x.atanh()),
         O::Cbrt => f!(|x| x.cbrt()),
-        O::Ceil => f!(|x| x.ceil()),
+        O::Ceil => v!(|x| x.ceil()),
         O::Cos => f!(|x| x.cos()),
         O::Cosh => f!(|x| x.cosh()),
         O::Erf => f!(|x| x.erf()),
-        O::Exp => f!(|x| x.exp()),
+        O::Exp => v!(|x| x.exp()),
         O::Expm1 => f!(|x| x.exp_m1()),
-        O::Floor => f!(|x| x.floor()),
+        O::Floor => v!(|x| x.floor()),
         O::IsFinite => |x, out| map1::<T, bool>(x, out, T::is_finite),
         O::Log => f!(|x| x.ln()),
         O::Log1p => f!(|x| x.ln_1p()),
-        O::Logistic => f!(|x| x.logistic()),
-        O::Negate => f!(|x| -x),
+        O::Logistic => v!(|x| x.logistic()),
+        O::Negate => v!(|x| -x),
         O::Real => |x, out| out.copy_from_slice(x),
         O::Imag => |_, out| out.fill(0),
         O::RoundNearestAfz => f!(|x| x.round_afz()),
-        O::RoundNearestEven => f!(|x| x.round_even()),
-        O::Rsqrt => f!(|x| x.rsqrt()),
+        O::RoundNearestEven => v!(|x| x.round_even()),
+        O::Rsqrt => v!(|x| x.rsqrt()),
         O::Sign => f!(|x| x.sign()),
         O::Sin => f!(|x| x.sin()),
         O::Sinh => f!(|x| x.sinh()),
-        O::Sqrt => f!(|x| x.sqrt()),
+        O::Sqrt => v!(|x| x.sqrt()),
         O::Tan => f!(|x| x.tan()),
-        O::Tanh => f!(|x| x.tanh()),
+        O::Tanh => v!(|x| x.tanh()),
         _ => return None,
     })
 }

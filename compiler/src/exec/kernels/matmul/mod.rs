@@ -10,12 +10,14 @@
 
 mod strided;
 mod tile;
+mod vector;
 
 use slabplan_ir::ElementType;
 
-pub(super) use strided::{Matrix, StridedLines, StridedSink, position};
+pub(super) use strided::{Matrix, StridedLines, StridedSink, copy_line, position};
 pub(super) use tile::Accumulator;
 use tile::{LINE, ROWS, Sums};
+pub(super) use vector::{is_vector, multiply_vector};
 
 /// Depth, rows and bytes of a row's panels that are packed at a time.
 const DEPTH: usize = 256;

@@ -49,7 +49,7 @@ impl Lines for StridedLines<'_> {
                 let bytes = count * T::BYTES;
                 for (l, out) in panel.chunks_mut(width * T::BYTES).take(length).enumerate() {
                     let from = (starts[0] + from + l * step) * T::BYTES;
-                    out[..bytes].copy_from_slice(&self.data[from..from + bytes]);
+                    copy_line(&self.data[from..from + bytes], &mut out[..bytes]);
                 }
             } else {
                 match width {
@@ -69,6 +69,25 @@ impl Lines for StridedLines<'_> {
         };
         let from = (first + depth * step) * T::BYTES;
         (step > 0).then(|| (&self.data[from..], step))
+    }
+}
+
+/// Copies between slices of one length; those of whole panels without a call.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "must use the dispatched instructions")]
+pub(in super::super) fn copy_line(from: &[u8], to: &mut [u8]) {
+    /// Copies `N` bytes if that is how many there are.
+    #[inline(always)]
+    fn whole<const N: usize>(from: &[u8], to: &mut [u8]) -> bool {
+        let (Ok(from), Ok(to)) = (<&[u8; N]>::try_from(from), <&mut [u8; N]>::try_from(to)) else {
+            return false;
+        };
+        *to = *from;
+        true
+    }
+    // A line of columns, and the rows of a tile in single precision.
+    if !whole::<LINE>(from, to) && !whole::<{ ROWS * 4 }>(from, to) {
+        to.copy_from_slice(from);
     }
 }
 
@@ -178,7 +197,7 @@ impl Sink for StridedSink<'_> {
             let at = (start + column) * T::BYTES - self.base;
             let out = &mut self.data[at..][..values.len()];
             if first {
-                out.copy_from_slice(values);
+                copy_line(values, out);
             } else {
                 let values = values.chunks_exact(T::BYTES);
                 for (out, x) in out.chunks_exact_mut(T::BYTES).zip(values) {

@@ -20,7 +20,7 @@ const FEW_COLUMNS: usize = 8;
 
 /// A tile of sums, row by row.
 #[repr(C, align(64))]
-pub(super) struct Sums(pub(super) [u8; ROWS * LINE]);
+pub(in super::super) struct Sums(pub(super) [u8; ROWS * LINE]);
 
 impl Default for Sums {
     #[inline(always)]
