@@ -14,7 +14,7 @@ const MAX_INSTRUCTIONS: u64 = 50_000_000;
 /// Most iterations of one entry into a loop that are replayed while its state does not repeat.
 const MAX_ITERATIONS: u64 = 1000;
 /// Iterations that are replayed, while the state does not repeat, of a loop that may run any number.
-const SETTLING: u64 = 64;
+const SETTLING: u64 = 16;
 /// How many states before the latest iterations are remembered.
 const REMEMBERED: usize = 16;
 
