@@ -215,7 +215,7 @@ impl Run<'_> {
         record.settled &= repeats || (record.known && frame.iterations == total);
         if frame.iterations > 0 {
             // Every iteration makes the same calls, wherever the blocks then lie.
-            let left = total - frame.iterations;
+            let left = total.saturating_sub(frame.iterations);
             let (allocations, frees) = self.calls();
             let more =
                 |now: u64, before: u64| now.saturating_add((now - before).saturating_mul(left));
