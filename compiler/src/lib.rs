@@ -28,9 +28,12 @@ pub mod output;
 pub mod pass;
 pub mod passes;
 pub mod report;
+pub mod rewrite;
 pub mod target;
 
+mod choose;
 mod compile;
 
+pub use choose::Trial;
 pub use compile::{CompileError, Compiled, Seconds, check, compile, prepare};
-pub use config::{CompileConfig, ScheduleMode};
+pub use config::{CompileConfig, FuseMode, LayoutMode, ScheduleMode, Transforms};

@@ -22,6 +22,8 @@ pub struct Unit<'a> {
     pub schedule: String,
     /// Copies that were inserted, with their causes.
     pub copies: Vec<InsertedCopy>,
+    /// What passes could not do, and why: for people.
+    pub notes: Vec<String>,
     /// The plan, once [`MemoryPlanning`](crate::passes::MemoryPlanning) has run.
     pub planned: Option<Planned>,
 }
@@ -35,6 +37,7 @@ impl<'a> Unit<'a> {
             config,
             schedule: "keep".to_owned(),
             copies: Vec::new(),
+            notes: Vec::new(),
             planned: None,
         }
     }

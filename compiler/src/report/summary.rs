@@ -33,6 +33,7 @@ pub fn plan_summary(compiled: &Compiled) -> String {
     let _ = write!(out, "{}", spaces_table(compiled));
     out.push('\n');
     write_peak(&mut out, compiled);
+    write_trials(&mut out, compiled);
     write_copies(&mut out, compiled);
     write_verdict(&mut out, compiled);
     out
@@ -149,6 +150,26 @@ pub(super) fn shortened(text: &str) -> String {
     }
     let tail: String = text.chars().skip(n - MAX_CELL + 1).collect();
     format!("\u{2026}{tail}")
+}
+
+fn write_trials(out: &mut String, compiled: &Compiled) {
+    if compiled.trials.is_empty() {
+        return;
+    }
+    let mut table = Table::new(&["program", "HBM peak", "all values, padded", ""]);
+    for t in &compiled.trials {
+        let mark = if t.kept { "kept" } else { "" };
+        table.row([
+            t.name.clone(),
+            human(t.hbm_peak()),
+            human(t.value_bytes),
+            mark.to_owned(),
+        ]);
+    }
+    let _ = writeln!(out, "{table}");
+    for note in &compiled.notes {
+        let _ = writeln!(out, "note: {note}");
+    }
 }
 
 fn write_copies(out: &mut String, compiled: &Compiled) {
