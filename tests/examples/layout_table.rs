@@ -21,7 +21,9 @@ fn main() -> anyhow::Result<()> {
     }
     for entry in [EntryOrder::Given, EntryOrder::Free] {
         println!("\nArguments and results {entry:?}.\n");
-        println!("| program | values MiB | layouts | + careful fusion | + fusion | rewrite (values) | rewrite (fused) | kept: values | kept: peak | s |");
+        println!(
+            "| program | values MiB | layouts | + careful fusion | + fusion | rewrite (values) | rewrite (fused) | kept: values | kept: peak | s |"
+        );
         println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
         let mut logs = Vec::new();
         for (name, path) in programs() {
@@ -33,7 +35,10 @@ fn main() -> anyhow::Result<()> {
             logs.push(ratio.ln());
         }
         let mean = (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp();
-        println!("\ngeometric mean of values kept, {} programs: {mean:.3}", logs.len());
+        println!(
+            "\ngeometric mean of values kept, {} programs: {mean:.3}",
+            logs.len()
+        );
     }
     Ok(())
 }
@@ -49,7 +54,11 @@ fn programs() -> Vec<(String, PathBuf)> {
     for folder in folders.into_iter().flatten() {
         for path in paths::files(
             &folder,
-            &["before_optimizations.txt.gz", "tpu.before.hlo", "tpu.before.hlo.gz"],
+            &[
+                "before_optimizations.txt.gz",
+                "tpu.before.hlo",
+                "tpu.before.hlo.gz",
+            ],
         ) {
             let name = path.parent().and_then(Path::file_name);
             let name = name.unwrap_or_default().to_string_lossy().into_owned();

@@ -3,7 +3,10 @@
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use slabplan::{CompileConfig, Compiled, FuseMode, LayoutMode, Transforms, compile, target};
-use slabplan_ir::Bytes;
+use slabplan_ir::padding::padded_bytes;
+use slabplan_ir::{Bytes, Opcode};
+use slabplan_planner::dataflow::ValueKind;
+use slabplan_planner::layouts::least_bytes;
 use slabplan_tests::paths;
 
 fn main() {
@@ -29,7 +32,9 @@ fn check(text: &str) -> Result<(), String> {
         layouts: LayoutMode::Memory,
         ..Transforms::NONE
     };
-    let best = slab(&planned(text, layouts)?);
+    let compiled = planned(text, layouts)?;
+    each_is_as_small_as_alone(&compiled)?;
+    let best = slab(&compiled);
     if best > stated(text, "slab-at-most")? {
         return Err(format!("the slab has {best} bytes"));
     }
@@ -45,6 +50,39 @@ fn check(text: &str) -> Result<(), String> {
     if with_all > best {
         return Err(format!(
             "with all transforms {with_all} bytes, with layouts alone {best}"
+        ));
+    }
+    Ok(())
+}
+
+/// Whether all values but arguments, whose layouts are given, take no more than the best layout of
+/// each alone, with the copies on top.
+fn each_is_as_small_as_alone(compiled: &Compiled) -> Result<(), String> {
+    let target = target::load("tpu-v5e").map_err(|e| e.to_string())?;
+    let (module, flow) = (&compiled.module, &compiled.planned.analysis.flow);
+    let (mut taken, mut allowed) = (0, 0);
+    for value in flow
+        .values
+        .values()
+        .filter(|v| v.kind == ValueKind::Defined)
+    {
+        let opcode = module.instrs[flow.positions.instr(value.def)].opcode;
+        let Some(array) = module.shapes.array(flow.positions.shape(value.def)) else {
+            continue;
+        };
+        let bytes = padded_bytes(array).map_err(|e| e.to_string())?.get();
+        match opcode {
+            Opcode::Parameter => {}
+            Opcode::Copy => allowed += bytes,
+            _ => {
+                taken += bytes;
+                allowed += least_bytes(array, &target);
+            }
+        }
+    }
+    if taken > allowed {
+        return Err(format!(
+            "values take {taken} bytes; each alone and the copies would take {allowed}"
         ));
     }
     Ok(())

@@ -113,3 +113,51 @@ fn metadata(module: &Module, instr: InstrId) -> Option<Attr> {
     let attrs = &module.instrs[instr].attrs;
     attrs.iter().find(|a| a.name == AttrName::Metadata).cloned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slabplan_planner::layouts::{LayoutConfig, assign};
+
+    #[test]
+    fn layouts_copies_and_bitcasts_are_written() {
+        // The lanes go along the long dimension; the argument is given, and copied once for both users.
+        let text = "HloModule m, entry_computation_layout={(f32[5000,3]{1,0})->f32[3]{0}}
+max { p = f32[] parameter(0) q = f32[] parameter(1) ROOT s = f32[] maximum(p, q) }
+ENTRY e { x = f32[5000,3] parameter(0), metadata={op_name=\"args[0]\"}
+  n = f32[5000,3] negate(x) c = f32[5000,3] cosine(x) s = f32[5000,3] add(n, c)
+  t = f32[3,5000] transpose(s), dimensions={1,0}
+  z = f32[] constant(0) ROOT r = f32[3] reduce(t, z), dimensions={1}, to_apply=max }";
+        let mut module = slabplan_ir::text::parse(text).into_result().unwrap();
+        let target = crate::target::load("tpu-v5e").unwrap();
+        let plan = assign(&module, &target, &LayoutConfig::default()).unwrap();
+        apply(&mut module, &plan);
+        slabplan_ir::verify::verify(&module).unwrap();
+        let printed = slabplan_ir::text::print(&module);
+        let entry: Vec<&str> = printed
+            .lines()
+            .skip_while(|l| !l.starts_with("ENTRY"))
+            .skip(1)
+            .take_while(|l| *l != "}")
+            .map(str::trim)
+            .collect();
+        assert_eq!(
+            entry,
+            [
+                "%x = f32[5000,3]{1,0:T(8,128)} parameter(0), metadata={op_name=\"args[0]\"}",
+                "%copy = f32[5000,3]{0,1:T(4,128)} copy(%x), metadata={op_name=\"args[0]\"}",
+                "%n = f32[5000,3]{0,1:T(4,128)} negate(%copy)",
+                "%c = f32[5000,3]{0,1:T(4,128)} cosine(%copy)",
+                "%s = f32[5000,3]{0,1:T(4,128)} add(%n, %c)",
+                "%t = f32[3,5000]{1,0:T(4,128)} bitcast(%s)",
+                "%z = f32[]{:T(128)} constant(0)",
+                "ROOT %r = f32[3]{0:T(128)} reduce(%t, %z), dimensions={1}, to_apply=%max",
+            ]
+        );
+        let header = printed.lines().next().unwrap();
+        assert!(
+            header.contains("{(f32[5000,3]{1,0:T(8,128)})->f32[3]{0:T(128)}}"),
+            "{header}"
+        );
+    }
+}

@@ -397,3 +397,109 @@ fn replace(
     module.computations[comp].instrs = instrs;
     module.computations[comp].root = root;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fused(text: &str, mode: FuseMode) -> Module {
+        let mut module = slabplan_ir::text::parse(text).into_result().unwrap();
+        fuse(&mut module, mode);
+        slabplan_ir::verify::verify(&module).unwrap();
+        module
+    }
+
+    /// Instructions of the entry, with the opcodes inside each fusion.
+    fn entry(module: &Module) -> Vec<String> {
+        let of = |&i: &InstrId| {
+            let instr = &module.instrs[i];
+            let Some(fused) = instr.comp(AttrName::Calls) else {
+                return instr.opcode.name().to_owned();
+            };
+            let inside = module.computations[fused].instrs.iter();
+            let opcodes: Vec<&str> = inside
+                .map(|&i| module.instrs[i].opcode)
+                .filter(|&o| o != Opcode::Parameter)
+                .map(Opcode::name)
+                .collect();
+            format!("fusion({})", opcodes.join(" "))
+        };
+        module.entry().instrs.iter().map(of).collect()
+    }
+
+    #[test]
+    fn a_chain_becomes_one_instruction() {
+        let m = fused(
+            "ENTRY e { x = f32[4] parameter(0) c = f32[] constant(2) b = f32[4] broadcast(c), dimensions={}
+  n = f32[4] negate(x) ROOT m = f32[4] multiply(n, b), metadata={op_name=\"jit(f)/mul\"} }",
+            FuseMode::Eager,
+        );
+        assert_eq!(
+            entry(&m),
+            ["parameter", "fusion(constant broadcast negate multiply)"]
+        );
+        let root = m.entry().root;
+        assert_eq!(m.op_name(root), Some("jit(f)/mul"));
+        assert_eq!(m.name_of(root), "m_fusion");
+    }
+
+    #[test]
+    fn what_others_need_too_stays() {
+        // n is also a result: computing it twice or writing it from the fusion is not for this pass.
+        let m = fused(
+            "ENTRY e { x = f32[4] parameter(0) n = f32[4] negate(x) c = f32[4] cosine(n) s = f32[4] sine(c)
+  ROOT t = (f32[4], f32[4]) tuple(n, s) }",
+            FuseMode::Eager,
+        );
+        assert_eq!(
+            entry(&m),
+            ["parameter", "negate", "fusion(cosine sine)", "tuple"]
+        );
+        // c is used twice, but by one fusion.
+        let m = fused(
+            "ENTRY e { x = f32[4] parameter(0) c = f32[4] cosine(x) s = f32[4] sine(c) ROOT a = f32[4] add(c, s) }",
+            FuseMode::Eager,
+        );
+        assert_eq!(entry(&m), ["parameter", "fusion(cosine sine add)"]);
+    }
+
+    #[test]
+    fn reductions_end_a_fusion_and_broadcasts_of_arrays_are_repeated() {
+        let m = fused(
+            "add { p = f32[] parameter(0) q = f32[] parameter(1) ROOT s = f32[] add(p, q) }
+ENTRY e { x = f32[4,8] parameter(0) v = f32[8] parameter(1) b = f32[4,8] broadcast(v), dimensions={1}
+  z = f32[] constant(0) d = f32[4,8] subtract(x, b) r = f32[4] reduce(d, z), dimensions={1}, to_apply=add
+  ROOT m = f32[4,8] multiply(x, b) }",
+            FuseMode::Eager,
+        );
+        // The dead reduction stays: fusing does not remove what the program has.
+        assert_eq!(
+            entry(&m),
+            [
+                "parameter",
+                "parameter",
+                "fusion(broadcast constant subtract reduce)",
+                "fusion(broadcast multiply)"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_careful_way_keeps_dying_operands_short() {
+        // Fused, both dots live until the cosine; unfused one place does for sum and cosine.
+        let text = "ENTRY e { x = f32[8,8] parameter(0)
+  a = f32[8,8] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  b = f32[8,8] dot(x, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  s = f32[8,8] add(a, b) ROOT c = f32[8,8] cosine(s) }";
+        let eager = fused(text, FuseMode::Eager);
+        assert_eq!(
+            entry(&eager),
+            ["parameter", "dot", "dot", "fusion(add cosine)"]
+        );
+        let careful = fused(text, FuseMode::Careful);
+        assert_eq!(
+            entry(&careful),
+            ["parameter", "dot", "dot", "add", "cosine"]
+        );
+    }
+}

@@ -13,13 +13,15 @@ use crate::{CompileConfig, compile, target};
 
 mod programs;
 
-/// Programs in which a rule must have been used before it counts as tested, and most that are made.
+/// Programs in which a rule must be used to count as tested, at which number it is enough, and most
+/// programs that are made.
 const USES: usize = 6;
+const ENOUGH: usize = 25;
 const PROGRAMS: u64 = 4000;
 
 /// Applies one rule alone to random programs, takes the forms it made wherever there are any, and
 /// runs both programs. Gives how often the rule was used, or the first difference.
-fn try_rule(rule: &Rule, salt: u64) -> Result<usize, String> {
+fn try_rule(rule: &Rule, salt: u64, enough: usize) -> Result<usize, String> {
     let mut uses = 0;
     for seed in 0..PROGRAMS {
         let program = programs::random(seed.wrapping_mul(0x9e37_79b9) ^ salt);
@@ -57,7 +59,7 @@ fn try_rule(rule: &Rule, salt: u64) -> Result<usize, String> {
                 ));
             }
         }
-        if uses == USES {
+        if uses == enough {
             break;
         }
     }
@@ -116,7 +118,7 @@ fn run(module: &Module, inputs: &[HostArray]) -> Result<Vec<HostArray>, String> 
 fn every_rule_keeps_results() {
     let mut unused = Vec::new();
     for rule in RULES {
-        match try_rule(rule, 0) {
+        match try_rule(rule, 0, ENOUGH) {
             Ok(uses) if uses < USES => unused.push(format!("{} ({uses} times)", rule.name)),
             Ok(_) => {}
             Err(difference) => panic!("{difference}"),
@@ -183,7 +185,8 @@ fn wrong_rules_are_caught() {
         wrong("square-transpose", square_transpose),
         wrong("any-round-trip", any_round_trip),
     ] {
-        let found = try_rule(&rule, 1).expect_err("the rule changes results");
+        // Much of what they do is right: transposes of one row, numbers without a fraction.
+        let found = try_rule(&rule, 1, usize::MAX).expect_err("the rule changes results");
         assert!(
             found.contains(rule.name) && found.contains("after:"),
             "{found}"

@@ -171,7 +171,14 @@ fn pin_entry(module: &Module, flow: &Dataflow, classes: &mut Classes) -> Result<
         pin_leaves(module, flow, classes, param, given, PinnedBy::Parameter(n))?;
     }
     let given = module.entry_layout.as_ref().map(|l| l.result);
-    pin_leaves(module, flow, classes, computation.root, given, PinnedBy::Result)
+    pin_leaves(
+        module,
+        flow,
+        classes,
+        computation.root,
+        given,
+        PinnedBy::Result,
+    )
 }
 
 /// Pins the arrays of `instr` to their layouts in `given`, or to those they have.

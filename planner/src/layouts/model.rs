@@ -192,12 +192,10 @@ impl<'a> Model<'a> {
                             operand,
                             class,
                             array: self.flow.positions.shape(from),
-                            order: given
-                                .layout
-                                .as_ref()
-                                .map_or_else(|| row_major(given.rank()), |l| {
-                                    l.minor_to_major.clone()
-                                }),
+                            order: given.layout.as_ref().map_or_else(
+                                || row_major(given.rank()),
+                                |l| l.minor_to_major.clone(),
+                            ),
                         });
                     }
                 }

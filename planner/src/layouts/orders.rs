@@ -22,7 +22,9 @@ pub(super) fn cheapest(arrays: &[(ArrayShape, u64)], target: &Target, most: usiz
     };
     let mut ranked: Vec<(u64, usize, Order)> = minor_pairs(&arrays[0].0)
         .map(|(first, second)| {
-            let rest = (0..rank as u32).rev().filter(|&d| d != first && d != second);
+            let rest = (0..rank as u32)
+                .rev()
+                .filter(|&d| d != first && d != second);
             let order: Order = [first, second].into_iter().chain(rest).collect();
             (total(&order), inversions(&order), order)
         })
@@ -173,19 +175,34 @@ mod tests {
         let p = [2, 0, 1];
         let there = through_transpose(&[2, 1, 0], &p).unwrap();
         assert_eq!(there, order(&[0, 2, 1]));
-        assert_eq!(back_through_transpose(&there, &p).unwrap(), order(&[2, 1, 0]));
+        assert_eq!(
+            back_through_transpose(&there, &p).unwrap(),
+            order(&[2, 1, 0])
+        );
     }
 
     #[test]
     fn orders_follow_reshapes() {
         let through = |from: &[u64], to: &[u64], o: &[u32]| through_reshape(from, to, o);
-        assert_eq!(through(&[6, 8], &[2, 3, 8], &[1, 0]), Some(order(&[2, 1, 0])));
-        assert_eq!(through(&[6, 8], &[2, 3, 8], &[0, 1]), Some(order(&[1, 0, 2])));
-        assert_eq!(through(&[2, 3, 8], &[6, 8], &[1, 0, 2]), Some(order(&[0, 1])));
+        assert_eq!(
+            through(&[6, 8], &[2, 3, 8], &[1, 0]),
+            Some(order(&[2, 1, 0]))
+        );
+        assert_eq!(
+            through(&[6, 8], &[2, 3, 8], &[0, 1]),
+            Some(order(&[1, 0, 2]))
+        );
+        assert_eq!(
+            through(&[2, 3, 8], &[6, 8], &[1, 0, 2]),
+            Some(order(&[0, 1]))
+        );
         // The merged dimensions are not neighbours, or the wrong way round.
         assert_eq!(through(&[2, 3, 8], &[6, 8], &[1, 2, 0]), None);
         assert_eq!(through(&[2, 3, 8], &[6, 8], &[0, 1, 2]), None);
-        assert_eq!(through(&[5, 1, 7], &[5, 7, 1], &[0, 2, 1]), Some(order(&[0, 1, 2])));
+        assert_eq!(
+            through(&[5, 1, 7], &[5, 7, 1], &[0, 2, 1]),
+            Some(order(&[0, 1, 2]))
+        );
         assert_eq!(through(&[4, 6], &[6, 4], &[1, 0]), Some(order(&[1, 0])));
     }
 

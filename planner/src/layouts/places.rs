@@ -32,7 +32,10 @@ type Digits = SmallVec<[Digit; 8]>;
 
 /// Whether `reshaped`, a reshape of `array`, may be a bitcast of it. False where it can't be told.
 pub fn reshape_is_bitcast(array: &ArrayShape, reshaped: &ArrayShape) -> bool {
-    let (a, b) = (row_major_steps(&array.dims), row_major_steps(&reshaped.dims));
+    let (a, b) = (
+        row_major_steps(&array.dims),
+        row_major_steps(&reshaped.dims),
+    );
     same_places(array, a, reshaped, b)
 }
 
@@ -207,32 +210,80 @@ mod tests {
 
     #[test]
     fn whole_tiles_may_be_renamed() {
-        reshape("f32[32,256]{1,0:T(8,128)}", "f32[4,8,256]{2,1,0:T(8,128)}", true);
-        reshape("f32[6,8,128]{2,1,0:T(8,128)}", "f32[48,128]{1,0:T(8,128)}", true);
+        reshape(
+            "f32[32,256]{1,0:T(8,128)}",
+            "f32[4,8,256]{2,1,0:T(8,128)}",
+            true,
+        );
+        reshape(
+            "f32[6,8,128]{2,1,0:T(8,128)}",
+            "f32[48,128]{1,0:T(8,128)}",
+            true,
+        );
         // Rows 4 to 7 are padding in one and the next matrix in the other.
-        reshape("f32[6,4,128]{2,1,0:T(8,128)}", "f32[24,128]{1,0:T(8,128)}", false);
+        reshape(
+            "f32[6,4,128]{2,1,0:T(8,128)}",
+            "f32[24,128]{1,0:T(8,128)}",
+            false,
+        );
         // No padding at all: both are dense.
-        reshape("f32[6,4,128]{2,1,0:T(4,128)}", "f32[24,128]{1,0:T(8,128)}", true);
-        reshape("f32[32,256]{1,0:T(8,128)}", "f32[32,2,128]{2,1,0:T(2,128)}", false);
+        reshape(
+            "f32[6,4,128]{2,1,0:T(4,128)}",
+            "f32[24,128]{1,0:T(8,128)}",
+            true,
+        );
+        reshape(
+            "f32[32,256]{1,0:T(8,128)}",
+            "f32[32,2,128]{2,1,0:T(2,128)}",
+            false,
+        );
         // Eight rows of two tiles: the columns of tiles are the major dimension.
-        reshape("f32[8,256]{1,0:T(8,128)}", "f32[8,2,128]{2,0,1:T(8,128)}", true);
+        reshape(
+            "f32[8,256]{1,0:T(8,128)}",
+            "f32[8,2,128]{2,0,1:T(8,128)}",
+            true,
+        );
     }
 
     #[test]
     fn dimensions_of_one_may_come_and_go() {
-        reshape("f32[5,7,100]{2,1,0:T(8,128)}", "f32[5,1,7,100]{3,2,1,0:T(8,128)}", true);
+        reshape(
+            "f32[5,7,100]{2,1,0:T(8,128)}",
+            "f32[5,1,7,100]{3,2,1,0:T(8,128)}",
+            true,
+        );
         reshape("f32[1,100]{1,0:T(1,128)}", "f32[100]{0:T(128)}", true);
         // 300 elements of one row take 384 places, of a vector 512.
         reshape("f32[1,300]{1,0:T(1,128)}", "f32[300]{0:T(512)}", false);
-        reshape("f32[7,100]{1,0:T(8,128)}", "f32[7,1,100]{2,1,0:T(1,128)}", false);
-        reshape("f32[7,1,100]{2,0,1:T(8,128)}", "f32[7,100]{1,0:T(8,128)}", true);
+        reshape(
+            "f32[7,100]{1,0:T(8,128)}",
+            "f32[7,1,100]{2,1,0:T(1,128)}",
+            false,
+        );
+        reshape(
+            "f32[7,1,100]{2,0,1:T(8,128)}",
+            "f32[7,100]{1,0:T(8,128)}",
+            true,
+        );
     }
 
     #[test]
     fn packed_tiles() {
-        reshape("bf16[32,256]{1,0:T(8,128)(2,1)}", "bf16[4,8,256]{2,1,0:T(8,128)(2,1)}", true);
-        reshape("bf16[7,100]{1,0:T(8,128)(2,1)}", "bf16[1,7,100]{2,1,0:T(8,128)(2,1)}", true);
-        reshape("bf16[32,256]{1,0:T(8,128)(2,1)}", "bf16[32,256]{1,0:T(8,128)}", false);
+        reshape(
+            "bf16[32,256]{1,0:T(8,128)(2,1)}",
+            "bf16[4,8,256]{2,1,0:T(8,128)(2,1)}",
+            true,
+        );
+        reshape(
+            "bf16[7,100]{1,0:T(8,128)(2,1)}",
+            "bf16[1,7,100]{2,1,0:T(8,128)(2,1)}",
+            true,
+        );
+        reshape(
+            "bf16[32,256]{1,0:T(8,128)(2,1)}",
+            "bf16[32,256]{1,0:T(8,128)}",
+            false,
+        );
     }
 
     #[test]
@@ -241,11 +292,27 @@ mod tests {
         let (a, plain) = ("f32[16,300]{1,0:T(8,128)}", "f32[300,16]{1,0:T(8,128)}");
         assert!(t(a, "f32[300,16]{0,1:T(8,128)}", &[1, 0]));
         assert!(!t(a, plain, &[1, 0]));
-        assert!(t("f32[3,16,300]{2,1,0:T(8,128)}", "f32[16,3,300]{2,0,1:T(8,128)}", &[1, 0, 2]));
+        assert!(t(
+            "f32[3,16,300]{2,1,0:T(8,128)}",
+            "f32[16,3,300]{2,0,1:T(8,128)}",
+            &[1, 0, 2]
+        ));
         // Only a dimension of one moves.
-        assert!(t("f32[1,16,300]{2,1,0:T(8,128)}", "f32[16,1,300]{2,0,1:T(8,128)}", &[1, 0, 2]));
-        assert!(!t("f32[1,16,300]{2,1,0:T(8,128)}", "f32[16,1,300]{2,1,0:T(1,128)}", &[1, 0, 2]));
+        assert!(t(
+            "f32[1,16,300]{2,1,0:T(8,128)}",
+            "f32[16,1,300]{2,0,1:T(8,128)}",
+            &[1, 0, 2]
+        ));
+        assert!(!t(
+            "f32[1,16,300]{2,1,0:T(8,128)}",
+            "f32[16,1,300]{2,1,0:T(1,128)}",
+            &[1, 0, 2]
+        ));
         // A square: dimensions, but not elements, agree.
-        assert!(!t("f32[8,8]{1,0:T(8,128)}", "f32[8,8]{1,0:T(8,128)}", &[1, 0]));
+        assert!(!t(
+            "f32[8,8]{1,0:T(8,128)}",
+            "f32[8,8]{1,0:T(8,128)}",
+            &[1, 0]
+        ));
     }
 }

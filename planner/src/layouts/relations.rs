@@ -187,11 +187,7 @@ fn custom_call(module: &Module, instr: InstrId) -> Vec<Relation> {
     })
 }
 
-fn needs_given(
-    module: &Module,
-    instr: InstrId,
-    shape: impl Fn(usize) -> ShapeId,
-) -> Vec<Relation> {
+fn needs_given(module: &Module, instr: InstrId, shape: impl Fn(usize) -> ShapeId) -> Vec<Relation> {
     let mut all: Vec<Relation> = (0..module.instrs[instr].operands.len())
         .map(|operand| Relation::Needs {
             operand,

@@ -66,7 +66,11 @@ fn copies(module: &Module, plan: &LayoutPlan) -> Vec<String> {
     let of = |c: &super::LayoutCopy| {
         let operand = module.instrs[c.user].operands[c.operand];
         let layout = c.array.layout.as_ref().unwrap();
-        format!("{} for {} {layout}", module.name_of(operand), module.name_of(c.user))
+        format!(
+            "{} for {} {layout}",
+            module.name_of(operand),
+            module.name_of(c.user)
+        )
     };
     plan.copies.iter().map(of).collect()
 }
@@ -113,9 +117,7 @@ ENTRY e {
     assert_eq!(layout(&m, &unbound, "p"), "{0,1:T(4,128)}");
     assert!(unbound.copies.is_empty());
     // If the result is given, too, nothing is gained by two copies around one operation.
-    let m = parse(
-        "ENTRY e { p = f32[1000,256] parameter(0) ROOT n = f32[1000,256] negate(p) }",
-    );
+    let m = parse("ENTRY e { p = f32[1000,256] parameter(0) ROOT n = f32[1000,256] negate(p) }");
     assert!(plan(&m, &LayoutConfig::default()).copies.is_empty());
 }
 

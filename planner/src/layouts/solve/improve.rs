@@ -41,8 +41,8 @@ impl<'a> Neighbours<'a> {
         for _ in 0..rounds {
             let mut changed = false;
             for node in 0..labels.len() {
-                let costs = (0..self.energy.unary[node].len())
-                    .map(|l| self.cost_of(node, l, labels));
+                let costs =
+                    (0..self.energy.unary[node].len()).map(|l| self.cost_of(node, l, labels));
                 let (best, cost) = argmin(costs);
                 if cost < self.cost_of(node, labels[node], labels) {
                     labels[node] = best;

@@ -38,8 +38,8 @@ pub(super) fn solve(energy: &Energy, start: &[usize], config: &LayoutConfig) -> 
             .collect();
         let found = search::exhaustive(&part.energy, &local_start, config.search_steps);
         exact &= found.is_some();
-        let found = found
-            .unwrap_or_else(|| improve::improve(&part.energy, &local_start, config.rounds));
+        let found =
+            found.unwrap_or_else(|| improve::improve(&part.energy, &local_start, config.rounds));
         for (&n, l) in part.nodes.iter().zip(found) {
             labels[core.nodes[n as usize] as usize] = l;
         }

@@ -32,7 +32,10 @@ fn problem(u: &mut arbitrary::Unstructured<'_>, nodes: usize) -> arbitrary::Resu
         if a == b {
             continue;
         }
-        let (rows, columns) = (energy.unary[a as usize].len(), energy.unary[b as usize].len());
+        let (rows, columns) = (
+            energy.unary[a as usize].len(),
+            energy.unary[b as usize].len(),
+        );
         let mut costs = Vec::new();
         for _ in 0..rows * columns {
             costs.push(u.int_in_range(0..=20u64)?);
@@ -94,7 +97,9 @@ fn trees_and_cycles_need_no_search() {
     let mut energy = Energy::default();
     for node in 0..n {
         let pinned = node == 0 || node == n / 2;
-        energy.unary.push(if pinned { vec![100, 0] } else { vec![0, 1] });
+        energy
+            .unary
+            .push(if pinned { vec![100, 0] } else { vec![0, 1] });
         energy.edges.push(Edge {
             a: node,
             b: (node + 1) % n,
