@@ -7,7 +7,7 @@
 
 use slabplan_ir::attr::{AttrName, AttrValue};
 use slabplan_ir::shape::ShapeIndex;
-use slabplan_ir::{InstrId, Module, Opcode, ShapeId};
+use slabplan_ir::{ArrayShape, InstrId, Module, Opcode, ShapeId};
 
 /// Custom-calls that only mark an array and keep its layout.
 const MARKERS: [&str; 5] = [
@@ -56,6 +56,24 @@ pub(super) enum ViewKind {
 
 /// The relations of `instr`; without any, every layout is right.
 pub(super) fn relations(module: &Module, instr: InstrId) -> Vec<Relation> {
+    let mut all = by_opcode(module, instr);
+    all.retain(|r| match r {
+        Relation::InStep { operand, result } => walks_in_step(module, instr, *operand, result),
+        _ => true,
+    });
+    all
+}
+
+/// Whether operand and result have the same dimensions to walk: a scalar bound of `clamp` or `rng` has none.
+fn walks_in_step(module: &Module, instr: InstrId, operand: usize, result: &ShapeIndex) -> bool {
+    let i = &module.instrs[instr];
+    let rank = |shape| module.shapes.array(shape).map(ArrayShape::rank);
+    let operand = i.operands.get(operand).map(|&o| module.instrs[o].shape);
+    let result = module.shapes.subshape(i.shape, result);
+    operand.and_then(rank) == result.and_then(rank)
+}
+
+fn by_opcode(module: &Module, instr: InstrId) -> Vec<Relation> {
     use Opcode as O;
     let i = &module.instrs[instr];
     match i.opcode {
