@@ -53,7 +53,9 @@ fn main() {
         "nodes"
     );
     if !files.is_empty() {
-        files.iter().for_each(|file| all_efforts(Path::new(file)));
+        for file in files {
+            all_efforts(Path::new(file));
+        }
         return;
     }
     let selected = cases().into_iter().filter(|it| label(it).contains(filter));

@@ -183,8 +183,8 @@ impl<'a> Run<'a> {
     fn heuristics(&mut self, model: &Model, effort: Effort) {
         let (tries, rounds) = match effort {
             Effort::Fast => (1, 0),
-            Effort::Default => (Heuristic::ALL.len(), 20),
-            Effort::Max => (Heuristic::ALL.len(), 200),
+            Effort::Default => (Heuristic::BEFORE_SEARCH, 20),
+            Effort::Max => (Heuristic::BEFORE_SEARCH, 200),
         };
         for heuristic in &Heuristic::ALL[..tries] {
             self.heuristic(model, *heuristic);

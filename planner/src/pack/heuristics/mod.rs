@@ -46,13 +46,16 @@ impl Heuristic {
         Self::PeakFirstFit,
         Self::DurationFirstFit,
         Self::AreaFirstFit,
-        Self::ConflictsFirstFit,
-        Self::Skyline,
         Self::SizeBestFit,
         Self::DurationBestFit,
         Self::AreaBestFit,
+        Self::ConflictsFirstFit,
         Self::ConflictsBestFit,
+        Self::Skyline,
     ];
+
+    /// So many are tried before the search; the others, where it leaves a gap.
+    pub(super) const BEFORE_SEARCH: usize = 7;
 
     /// Its name in reports.
     pub const fn name(self) -> &'static str {
