@@ -13,6 +13,12 @@ use super::search::{Found, within};
 /// Cuts by which one order is split.
 const MAX_BARRIERS: usize = 256;
 
+/// What a round of [`improve`] costs, in cuts: one, and four orders that are made and replayed.
+const ROUND: usize = 8;
+
+/// What a further split costs, in cuts.
+const BARRIER: usize = 3;
+
 /// Places before and after the peak that are searched anew, one after the other.
 const REACHES: [usize; 7] = [8, 16, 32, 64, 128, 256, 1024];
 
@@ -85,7 +91,7 @@ pub(super) fn improve(
     let mut best = order;
     let mut now = score(graph, &best);
     while now.peak > goal && work.rounds > 0 {
-        work.rounds -= 1;
+        work.rounds = work.rounds.saturating_sub(ROUND);
         let profile = graph.profile(&best);
         let Some(at) = profile.iter().position(|s| s.during == now.peak) else {
             // Most is live before anything runs.
@@ -155,8 +161,11 @@ pub(super) fn refine(graph: &Graph, order: &[u32], limit: u64, rounds: &mut usiz
     // Instructions at which the order is split: nothing crosses them any more.
     let mut barriers: Vec<u32> = Vec::new();
     let mut conflict = None;
-    for _ in 0..MAX_BARRIERS.min(*rounds) {
-        *rounds -= 1;
+    for _ in 0..MAX_BARRIERS {
+        if *rounds == 0 {
+            break;
+        }
+        *rounds = rounds.saturating_sub(BARRIER);
         let profile = graph.profile(&order);
         let above = (0..order.len())
             .filter(|&k| profile[k].during > limit && !barriers.contains(&order[k]));

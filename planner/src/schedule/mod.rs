@@ -154,8 +154,8 @@ impl ScheduleConfig {
         let (steps, downsets, branches) = match self.effort {
             // Only the bound.
             _ if !self.improve => (1 << 17, 1_000, 10),
-            Effort::Fast => (1 << 20, 20_000, 20),
-            Effort::Default => (16 << 20, 200_000, 200),
+            Effort::Fast => (1 << 19, 20_000, 20),
+            Effort::Default => (4 << 20, 100_000, 200),
             Effort::Max => (256 << 20, 4_000_000, 5_000),
         };
         Work {
