@@ -337,7 +337,7 @@ fn ragged(
         *l.dims == *starts.dims && l.element_type == starts.element_type && l.dims.len() == 1
     });
     let pieces = starts.dims.first().map_or(0, |&n| n as usize);
-    if !rows_agree || !lists_agree || pieces % groups.size().max(1) != 0 {
+    if !rows_agree || !lists_agree || !pieces.is_multiple_of(groups.size().max(1)) {
         return Err(error("its operands do not fit each other or the groups"));
     }
     let rows: u64 = input.dims[1..].iter().product();

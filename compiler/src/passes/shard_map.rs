@@ -64,14 +64,11 @@ fn border(module: &Module, instr: InstrId) -> Option<Border> {
 /// Where it is not that alone: [`PassError::NeedsPartitioner`].
 pub fn import_shard_map(module: &mut Module) -> Result<bool, PassError> {
     let instrs = module.entry().instrs.clone();
-    let enters = |module: &Module| {
-        let entry = instrs.iter();
-        entry
-            .copied()
-            .filter(|&i| border(module, i) == Some(Border::Enter))
-            .collect::<Vec<_>>()
-    };
-    let entering = enters(module);
+    let entering: Vec<InstrId> = instrs
+        .iter()
+        .copied()
+        .filter(|&i| border(module, i) == Some(Border::Enter))
+        .collect();
     if entering.is_empty() {
         return Ok(false);
     }

@@ -215,12 +215,16 @@ impl Run<'_> {
         record.settled &= repeats || (record.known && frame.iterations == total);
         if frame.iterations > 0 {
             // Every iteration makes the same calls, wherever the blocks then lie.
-            let left = total.saturating_sub(frame.iterations);
             let (allocations, frees) = self.calls();
-            let more =
-                |now: u64, before: u64| now.saturating_add((now - before).saturating_mul(left));
-            self.out.allocations = more(allocations, frame.before.0);
-            self.out.frees = more(frees, frame.before.1);
+            let counted = |now: u64, before: u64| {
+                // Less only where the instructions to replay ran out in the midst of it.
+                let each = now.saturating_sub(before);
+                let replayed = each.saturating_mul(frame.iterations);
+                now.saturating_sub(replayed)
+                    .saturating_add(each.saturating_mul(total))
+            };
+            self.out.allocations = counted(allocations, frame.before.0);
+            self.out.frees = counted(frees, frame.before.1);
         }
         false
     }

@@ -169,7 +169,7 @@ fn side(p: &Prepare<'_>, shape: &ArrayShape, scale: Option<usize>) -> Result<Sid
         Some(operand) => {
             let scale = p.operand(operand)?;
             let steps = row_major_strides(&dims(scale));
-            let divides = |(&n, &blocks): (&u64, &u64)| blocks > 0 && n % blocks == 0;
+            let divides = |(&n, &blocks): (&u64, &u64)| blocks > 0 && n.is_multiple_of(blocks);
             p.require(
                 scale.rank() == 0
                     || (scale.rank() == shape.rank()

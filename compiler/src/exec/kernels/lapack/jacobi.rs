@@ -80,7 +80,8 @@ fn sort(values: &mut Matrix<'_>, descending: bool, mut exchange: impl FnMut(usiz
         let mut best = i;
         for k in i + 1..values.rows {
             let (x, y) = (values.at(k, 0).re, values.at(best, 0).re);
-            if if descending { x > y } else { x < y } {
+            let comes_first = if descending { x > y } else { x < y };
+            if comes_first {
                 best = k;
             }
         }

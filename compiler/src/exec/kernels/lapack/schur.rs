@@ -36,7 +36,7 @@ pub(super) fn schur(a: &mut Matrix<'_>, q: &mut Matrix<'_>, work: &mut SchurWork
             return high + 1;
         }
         steps += 1;
-        let shift = if steps % 10 == 0 {
+        let shift = if steps.is_multiple_of(10) {
             // An exceptional shift breaks cycles.
             real(a.at(high, high - 1).abs() * 1.5) + a.at(high, high)
         } else {
@@ -235,7 +235,7 @@ pub(super) fn real_schur<'m>(
             return end;
         } else {
             steps += 1;
-            double_step(a, q, (low, high), steps % 10 == 0);
+            double_step(a, q, (low, high), steps.is_multiple_of(10));
         }
     }
     0
