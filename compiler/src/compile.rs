@@ -7,9 +7,11 @@ use slabplan_ir::{Bytes, Module, Plan, Target};
 use slabplan_planner::Planned;
 use slabplan_planner::donation::{Donation, donations};
 
-use crate::config::CompileConfig;
-use crate::pass::{Pass, PassError, PassReport, ScheduleTrial, Unit, run_passes};
-use crate::passes::{self, MemoryPlanning};
+use crate::choose::{Trial, choose};
+use crate::config::{CompileConfig, Transforms};
+use crate::pass::{PassError, PassReport, ScheduleTrial, Unit, run_passes};
+use crate::passes;
+use crate::rewrite::RegionReport;
 
 /// Why there is no compiled module.
 #[derive(Debug, thiserror::Error)]
@@ -50,8 +52,14 @@ pub struct Compiled {
     pub donations: Vec<Donation>,
     /// What the checker proved; absent if it was turned off.
     pub check: Option<CheckReport>,
-    /// How each pass went.
+    /// How each pass went, of the program that was kept.
     pub passes: Vec<PassReport>,
+    /// The programs that were planned, the one kept among them, where transforms were asked for.
+    pub trials: Vec<Trial>,
+    /// What was rewritten, region by region, if a rewritten program was kept.
+    pub rewritten: Vec<RegionReport>,
+    /// What passes could not do, and why.
+    pub notes: Vec<String>,
     /// How long the stages took.
     pub seconds: Seconds,
 }
@@ -89,53 +97,51 @@ pub fn compile(
     target: &Target,
     config: &CompileConfig,
 ) -> Result<Compiled, CompileError> {
-    let mut unit = Unit::new(module, target, config);
-    let mut steps = passes::PREPARE.to_vec();
-    steps.push(&MemoryPlanning);
-    let reports = run(&steps, &mut unit)?;
-    let Some(planned) = unit.planned else {
-        unreachable!("memory-planning ensures a plan")
-    };
+    let chosen = choose(module, target, config)?;
     let start = Instant::now();
     let check = if config.check {
-        Some(check(&unit.module, &planned.plan, target).map_err(CompileError::Check)?)
+        let plan = &chosen.planned.plan;
+        Some(check(&chosen.module, plan, target).map_err(CompileError::Check)?)
     } else {
         None
     };
     let seconds = Seconds {
         check: start.elapsed().as_secs_f64(),
-        ..stage_seconds(&reports)
+        ..stage_seconds(&chosen.reports)
     };
     Ok(Compiled {
-        donations: donations(&unit.module),
-        module: unit.module,
-        schedule_bound: unit.schedule_bound,
-        schedule_trials: unit.schedule_trials,
-        planned,
+        donations: donations(&chosen.module),
+        module: chosen.module,
+        schedule_bound: chosen.schedule_bound,
+        schedule_trials: chosen.schedule_trials,
+        planned: chosen.planned,
         check,
-        passes: reports,
+        passes: chosen.reports,
+        trials: chosen.trials,
+        rewritten: chosen.rewritten,
+        notes: chosen.notes,
         seconds,
     })
 }
 
-/// Runs the passes before planning only: the module that a plan is for.
+/// Runs the passes before planning only: the module that a plan is for. Where the configuration asks
+/// for transforms, which of them are kept depends on the plans, so these are made too.
 pub fn prepare(
     module: Module,
     target: &Target,
     config: &CompileConfig,
 ) -> Result<Module, CompileError> {
-    let mut unit = Unit::new(module, target, config);
-    run(passes::PREPARE, &mut unit)?;
-    Ok(unit.module)
+    if config.transforms == Transforms::NONE {
+        let mut unit = Unit::new(module, target, config);
+        run_passes(passes::PREPARE, &mut unit)?;
+        return Ok(unit.module);
+    }
+    Ok(choose(module, target, config)?.module)
 }
 
 /// Proves `plan` right for the prepared `module`, or lists what is wrong.
 pub fn check(module: &Module, plan: &Plan, target: &Target) -> Result<CheckReport, Violations> {
     slabplan_ir::check::check(module, plan, target)
-}
-
-fn run(steps: &[&dyn Pass], unit: &mut Unit<'_>) -> Result<Vec<PassReport>, CompileError> {
-    Ok(run_passes(steps, unit)?)
 }
 
 fn stage_seconds(reports: &[PassReport]) -> Seconds {

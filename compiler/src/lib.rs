@@ -30,10 +30,13 @@ pub mod pass;
 pub mod passes;
 pub mod portfolio;
 pub mod report;
+pub mod rewrite;
 pub mod simulate;
 pub mod target;
 
+mod choose;
 mod compile;
 
+pub use choose::Trial;
 pub use compile::{CompileError, Compiled, Seconds, check, compile, prepare};
-pub use config::{CompileConfig, ScheduleMode};
+pub use config::{CompileConfig, FuseMode, LayoutMode, ScheduleMode, Transforms};

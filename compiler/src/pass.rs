@@ -26,6 +26,8 @@ pub struct Unit<'a> {
     pub schedule_trials: Vec<ScheduleTrial>,
     /// Copies that were inserted, with their causes.
     pub copies: Vec<InsertedCopy>,
+    /// What passes could not do, and why: for people.
+    pub notes: Vec<String>,
     /// The plan, once [`MemoryPlanning`](crate::passes::MemoryPlanning) has run.
     pub planned: Option<Planned>,
 }
@@ -41,6 +43,7 @@ impl<'a> Unit<'a> {
             schedule_bound: Bytes::ZERO,
             schedule_trials: Vec::new(),
             copies: Vec::new(),
+            notes: Vec::new(),
             planned: None,
         }
     }

@@ -7,7 +7,7 @@ use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 
 use crate::attr::AttrValue;
-use crate::entity::{CompId, InstrId, ShapeId};
+use crate::entity::{CompId, EntityId, InstrId, PrimaryMap, SecondaryMap, ShapeId};
 use crate::instr::{Instr, Payload};
 use crate::module::{Computation, Module};
 use crate::opcode::Opcode;
@@ -237,6 +237,42 @@ impl Module {
         }
     }
 
+    /// Forgets instructions that no computation lists; the others get new ids, in the same order.
+    ///
+    /// Nothing listed may refer to what is forgotten. O(instructions).
+    pub fn remove_unlisted(&mut self) {
+        let mut listed = SecondaryMap::filled(self.instrs.len(), false);
+        for comp in self.computations.values() {
+            for &i in &comp.instrs {
+                listed[i] = true;
+            }
+        }
+        let mut new_id = SecondaryMap::filled(self.instrs.len(), InstrId::from_index(0));
+        let mut kept = PrimaryMap::new();
+        for (id, instr) in self.instrs.iter().filter(|(id, _)| listed[*id]) {
+            new_id[id] = kept.push(instr.clone());
+        }
+        for instr in kept.values_mut() {
+            for operand in &mut instr.operands {
+                *operand = new_id[*operand];
+            }
+            for attr in &mut instr.attrs {
+                if let AttrValue::Instrs(predecessors) = &mut attr.value {
+                    for p in predecessors {
+                        *p = new_id[*p];
+                    }
+                }
+            }
+        }
+        self.instrs = kept;
+        for comp in self.computations.values_mut() {
+            for i in comp.instrs.iter_mut().chain(&mut comp.params) {
+                *i = new_id[*i];
+            }
+            comp.root = new_id[comp.root];
+        }
+    }
+
     /// A copy of `comp` with new names. Its instructions are in the same order as the original's,
     /// so entry `i` of one is the copy of entry `i` of the other.
     ///
@@ -356,6 +392,23 @@ ENTRY %main (p: f32[2]) -> f32[2] {
                 "  %c.2 = f32[2]{0} call(%c.1), to_apply=%inner\n  ROOT %copy = f32[2]{0} copy(%c.2)\n"
             )
         );
+    }
+
+    #[test]
+    fn what_is_not_listed_is_forgotten() {
+        let mut m = module();
+        let mut names = Names::new(&m);
+        let p = find(&m, "p");
+        let shape = m.instrs[p].shape;
+        let name = names.instruction(&mut m.strings, "unused");
+        let unused = Instr::new(name, Opcode::Copy, shape, m.entry, &[p]);
+        let unused = m.instrs.push(unused);
+        let (before, text) = (m.instrs.len(), print(&m));
+        m.remove_unlisted();
+        assert_eq!(m.instrs.len(), before - 1);
+        assert!(m.instrs.keys().all(|i| m.name_of(i) != "unused"));
+        assert_eq!(print(&m), text);
+        assert_eq!(unused.index(), before - 1);
     }
 
     #[test]

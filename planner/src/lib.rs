@@ -29,6 +29,7 @@ mod error;
 pub mod explain;
 pub mod inplace;
 pub mod interference;
+pub mod layouts;
 pub mod liveness;
 mod load;
 pub mod lodging;

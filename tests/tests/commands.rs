@@ -218,3 +218,44 @@ fn help_and_version_are_answers() {
         assert!(!r.stdout.is_empty(), "{args:?}");
     }
 }
+
+#[test]
+fn transforms_are_kept_where_they_pay_and_check_repeats_them() {
+    const PADDED: &str = "fixtures/padding/convolution_3d_two_channels.hlo";
+    let flags = ["--layouts", "memory", "--fuse", "--rewrite"];
+    let r = run(&[
+        &["plan", PADDED, "--explain-rewrites", "--advice"],
+        &flags[..],
+    ]
+    .concat());
+    assert_eq!(r.status, 0, "{}", r.stderr);
+    for words in ["as given", "kept", "rewrites:", "padding at the peak"] {
+        assert!(r.stdout.contains(words), "no `{words}` in {}", r.stdout);
+    }
+    let (_folder, plan) = temp("plan.json", b"");
+    let r = run(&[&["plan", PADDED, "-o", &plan], &flags[..]].concat());
+    assert_eq!(r.status, 0, "{}", r.stderr);
+    let r = run(&[&["check", PADDED, &plan], &flags[..]].concat());
+    assert_eq!(r.status, 0, "{}{}", r.stdout, r.stderr);
+    // Prepared otherwise it is another program.
+    assert_ne!(run(&["check", PADDED, &plan]).status, 0);
+    refused(
+        &["plan", PADDED, "--explain-rewrites"],
+        &["--rewrite", "required"],
+    );
+}
+
+#[test]
+fn contradictory_layouts_are_reported_and_the_program_is_planned_as_it_is() {
+    let text = "HloModule m, input_output_alias={ {}: (0, {}, may-alias) }, \
+                entry_computation_layout={(f32[16,16]{1,0})->f32[16,16]{0,1}}
+ENTRY e { p = f32[16,16] parameter(0) ROOT n = f32[16,16] negate(p) }";
+    let (_folder, path) = temp("m.hlo", text.as_bytes());
+    let r = run(&["plan", &path, "--layouts", "memory"]);
+    assert_eq!(r.status, 0, "{}", r.stderr);
+    assert!(
+        r.stdout.contains("note: layouts stay as they are"),
+        "{}",
+        r.stdout
+    );
+}

@@ -8,7 +8,7 @@ use slabplan_ir::check::{CheckReport, InPlace, Promised, Violations, check_with}
 use slabplan_ir::plan::{self, PlanHeader};
 
 use super::judge::judged;
-use super::load::{ModuleArg, TargetArgs};
+use super::load::{ModuleArg, TargetArgs, TransformArgs};
 use super::plan::PlanForm;
 use super::{Answer, CliError};
 use crate::config::CompileConfig;
@@ -32,6 +32,8 @@ pub(super) struct Args {
     xla_assignment: Option<String>,
     #[command(flatten)]
     target: TargetArgs,
+    #[command(flatten)]
+    transforms: TransformArgs,
     /// One JSON object on standard output.
     #[arg(long)]
     json: bool,
@@ -57,7 +59,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     }
     .map_err(wrong_plan)?;
     let target = args.target.load_or(&header.target)?;
-    let module = prepare(module, &target, &config_of(&header))
+    let module = prepare(module, &target, &config_of(&header, args.transforms))
         .map_err(|e| CliError::from_compile(e, &origin))?;
     let plan = if is_json {
         plan::from_json(&module, &text)
@@ -77,9 +79,10 @@ fn judge(args: &Args, assignment: &str, in_place: InPlace) -> Result<Answer, Cli
 }
 
 /// The passes that made the module the plan is for.
-fn config_of(header: &PlanHeader) -> CompileConfig {
+fn config_of(header: &PlanHeader, transforms: TransformArgs) -> CompileConfig {
     let mut config = CompileConfig {
         accounting: header.accounting,
+        transforms: transforms.transforms(),
         ..CompileConfig::default()
     };
     config.set_schedule(&header.schedule);

@@ -4,10 +4,11 @@ use slabplan_ir::{Module, Target};
 
 use super::CliError;
 use super::size::{parse_capacity, parse_size};
-use crate::config::{CompileConfig, ScheduleMode};
+use crate::config::{CompileConfig, FuseMode, LayoutMode, ScheduleMode, Transforms};
 use crate::frontend::{self, InstructionNames};
 use slabplan_ir::Bytes;
 use slabplan_ir::plan::Accounting;
+use slabplan_planner::layouts::EntryOrder;
 use slabplan_planner::pack::Effort;
 
 /// The module a command works on.
@@ -119,6 +120,58 @@ pub(super) struct PlanningArgs {
     /// How hard to schedule and to pack.
     #[arg(long, value_enum, default_value = "default")]
     pub(super) effort: EffortArg,
+    #[command(flatten)]
+    pub(super) transforms: TransformArgs,
+}
+
+/// What to do to the program before it is planned; kept where the plan gains.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(super) struct TransformArgs {
+    /// `default`: the module's own layouts, row-major where it has none. `memory`: layouts with few padded bytes.
+    #[arg(long, value_enum, default_value = "default")]
+    pub(super) layouts: LayoutsArg,
+    /// With `--layouts memory`: whether arguments and results lie as the module says, or as the compiler likes.
+    #[arg(long, value_enum, default_value = "given")]
+    pub(super) entry_layouts: EntryLayoutsArg,
+    /// Rewrite views and elementwise operations of a module without layouts.
+    #[arg(long)]
+    pub(super) rewrite: bool,
+    /// Fuse chains of elementwise operations of a module without a schedule.
+    #[arg(long)]
+    pub(super) fuse: bool,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(super) enum LayoutsArg {
+    Default,
+    Memory,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(super) enum EntryLayoutsArg {
+    Given,
+    Free,
+}
+
+impl TransformArgs {
+    pub(super) fn transforms(self) -> Transforms {
+        Transforms {
+            layouts: match self.layouts {
+                LayoutsArg::Default => LayoutMode::Default,
+                LayoutsArg::Memory => LayoutMode::Memory,
+            },
+            entry: match self.entry_layouts {
+                EntryLayoutsArg::Given => EntryOrder::Given,
+                EntryLayoutsArg::Free => EntryOrder::Free,
+            },
+            rewrite: self.rewrite,
+            fuse: if self.fuse {
+                FuseMode::Eager
+            } else {
+                FuseMode::Off
+            },
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -162,6 +215,7 @@ impl PlanningArgs {
                 ScheduleArg::Memory => ScheduleMode::Memory,
             },
             keep_async_distance: self.keep_async_distance,
+            transforms: self.transforms.transforms(),
             effort: self.effort.into(),
             check: true,
         }

@@ -24,6 +24,12 @@ pub(super) struct Args {
     /// One JSON object on standard output instead of the summary.
     #[arg(long)]
     json: bool,
+    /// With `--rewrite`: what was rewritten, by which rules, what it saved, and why each region stopped.
+    #[arg(long, requires = "rewrite")]
+    explain_rewrites: bool,
+    /// What would cut the padding at the peak: other orders of dimensions, merged dimensions, narrower types.
+    #[arg(long)]
+    advice: bool,
     /// Time of every pass on standard error.
     #[arg(long)]
     timings: bool,
@@ -57,9 +63,23 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
         }
     }
     let text = if args.json {
-        format!("{}\n", report::plan_json(&compiled, origin.parse_seconds))
+        let mut json = report::plan_json(&compiled, origin.parse_seconds);
+        if args.advice {
+            json["advice"] = report::advice(&compiled, &target)
+                .iter()
+                .map(report::Advice::to_json)
+                .collect();
+        }
+        format!("{json}\n")
     } else {
-        report::plan_summary(&compiled)
+        let mut text = report::plan_summary(&compiled);
+        if args.advice {
+            text.push_str(&report::advice_text(&compiled, &target));
+        }
+        if args.explain_rewrites {
+            text.push_str(&report::rewrites(&compiled));
+        }
+        text
     };
     output::write("-", text.as_bytes())?;
     Ok(if compiled.fits() {

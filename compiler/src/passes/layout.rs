@@ -1,16 +1,18 @@
 //! Gives every array the target's default tiled layout where the module does not say.
 
-use slabplan_ir::layout::{Tile, TileDim};
 use slabplan_ir::module::EntryLayout;
-use slabplan_ir::target::{Target, Tiling};
+use slabplan_ir::target::Target;
 use slabplan_ir::{ArrayShape, EntityId, Layout, Module, Opcode, Shape, ShapeId};
+use slabplan_planner::layouts::{self, LayoutConfig, tiled};
 
-use super::{entry_layout, forwarded_layouts};
+use super::{assign_layouts, entry_layout, forwarded_layouts};
+use crate::config::LayoutMode;
 use crate::pass::{Changed, Pass, PassError, Property, Unit};
 
-/// Assigns default layouts and tilings, and the entry the layouts that the header promises its caller.
+/// Assigns layouts and tilings: default ones, or those that take least memory; and the entry the layouts
+/// that the header promises its caller.
 ///
-/// A module that was compiled for a machine keeps its layouts: one that is scheduled, or one with
+/// Under [`LayoutMode::Default`] a module that was compiled for a machine keeps its layouts: one that is scheduled, or one with
 /// a bitcast, which means bytes and not elements.
 pub struct AssignLayouts;
 
@@ -20,7 +22,7 @@ impl Pass for AssignLayouts {
     }
 
     fn description(&self) -> &'static str {
-        "give arrays without a layout the target's default tiled one"
+        "give arrays a tiled layout of the target: the default one, or that of least padding"
     }
 
     fn ensures(&self) -> &'static [Property] {
@@ -30,15 +32,31 @@ impl Pass for AssignLayouts {
     fn run(&self, unit: &mut Unit<'_>) -> Result<Changed, PassError> {
         let given = layouts_are_given(&unit.module);
         entry_layout::complete(&mut unit.module);
+        let plan = match unit.config.transforms.layouts {
+            LayoutMode::Default => None,
+            LayoutMode::Memory => {
+                let config = LayoutConfig {
+                    entry: unit.config.transforms.entry,
+                    ..LayoutConfig::default()
+                };
+                layouts::assign(&unit.module, unit.target, &config)
+                    .map_err(|e| unit.notes.push(format!("layouts stay as they are: {e}")))
+                    .ok()
+            }
+        };
         let assigned = assign(&mut unit.module, unit.target, !given);
         let settled = !given && forwarded_layouts::settle(&mut unit.module);
+        let is_planned = plan.is_some();
+        if let Some(plan) = plan {
+            assign_layouts::apply(&mut unit.module, &plan);
+        }
         let enforced = entry_layout::enforce(&mut unit.module);
-        Ok(Changed(assigned || settled || enforced))
+        Ok(Changed(assigned || settled || is_planned || enforced))
     }
 }
 
 /// Whether the module's layouts say where its elements lie, so that they must stay.
-fn layouts_are_given(module: &Module) -> bool {
+pub(crate) fn layouts_are_given(module: &Module) -> bool {
     module.is_scheduled || module.instrs.values().any(|i| i.opcode == Opcode::Bitcast)
 }
 
@@ -80,61 +98,17 @@ pub(crate) fn default_layout(array: &ArrayShape, target: &Target) -> ArrayShape 
 
 /// The array with a layout, tiled as the target does unless it is tiled or `tile` is false.
 fn with_layout(array: &ArrayShape, target: &Target, tile: bool) -> ArrayShape {
-    let mut array = array.clone();
-    let mut layout = array
-        .layout
-        .take()
-        .unwrap_or_else(|| Layout::row_major(array.rank()));
-    if tile
-        && layout.tiles.is_empty()
-        && let Some(tiling) = target.tiling(array.element_type.bits())
-    {
-        layout.tiles = default_tiles(&array, &layout, tiling);
-        if array.element_type.is_sub_byte() {
-            layout.element_size_in_bits = array.element_type.bits();
-        }
+    let given = array.layout.as_ref();
+    if tile && given.is_none_or(|l| l.tiles.is_empty()) {
+        return tiled(array, &array.minor_to_major(), target);
     }
-    array.layout = Some(layout);
-    array
-}
-
-/// The tiles of one array: `(8,128)`, `(4,128)`, `(8,128)(2,1)`, `(1024)(128)(2,1)`, `(256)`.
-fn default_tiles(
-    array: &ArrayShape,
-    layout: &Layout,
-    tiling: &Tiling,
-) -> smallvec::SmallVec<[Tile; 2]> {
-    let tile = |sizes: &[u64]| Tile(sizes.iter().map(|&n| TileDim::Size(n)).collect());
-    let packed = tiling.packing > 1;
-    let minor = |i: usize| array.dims[layout.minor_to_major[i] as usize];
-    match array.rank() {
-        0 => [tile(&[tiling.rank1_min])].into_iter().collect(),
-        1 => {
-            let n = minor(0)
-                .checked_next_power_of_two()
-                .unwrap_or(tiling.rank1_max)
-                .clamp(tiling.rank1_min, tiling.rank1_max);
-            let mut tiles: smallvec::SmallVec<[Tile; 2]> = [tile(&[n])].into_iter().collect();
-            if packed {
-                tiles.push(tile(&[tiling.lanes]));
-                tiles.push(tile(&[tiling.packing, 1]));
-            }
-            tiles
-        }
-        _ => {
-            let rows = tiling
-                .compact_sublanes
-                .iter()
-                .copied()
-                .find(|&s| minor(1) <= s)
-                .unwrap_or(tiling.sublanes);
-            let mut tiles: smallvec::SmallVec<[Tile; 2]> =
-                [tile(&[rows, tiling.lanes])].into_iter().collect();
-            if packed {
-                tiles.push(tile(&[tiling.packing, 1]));
-            }
-            tiles
-        }
+    ArrayShape {
+        layout: Some(
+            given
+                .cloned()
+                .unwrap_or_else(|| Layout::row_major(array.rank())),
+        ),
+        ..array.clone()
     }
 }
 

@@ -1,9 +1,11 @@
 //! The passes, in the order in which they run.
 
+mod assign_layouts;
 mod copies;
 mod entry_layout;
 mod flatten;
 mod forwarded_layouts;
+mod fuse;
 mod layout;
 mod planning;
 mod schedule;
@@ -11,8 +13,9 @@ mod shard_map;
 
 pub use copies::InsertCopies;
 pub use flatten::{FlattenCallGraph, is_flat};
+pub use fuse::FuseElementwise;
 pub use layout::AssignLayouts;
-pub(crate) use layout::default_layout;
+pub(crate) use layout::{default_layout, layouts_are_given};
 pub use planning::MemoryPlanning;
 pub use schedule::ScheduleMemory;
 pub use shard_map::{ImportShardMap, import_shard_map};
@@ -24,6 +27,7 @@ pub const PREPARE: &[&dyn Pass] = &[
     &ImportShardMap,
     &FlattenCallGraph,
     &AssignLayouts,
+    &FuseElementwise,
     &ScheduleMemory,
     &InsertCopies,
 ];

@@ -32,6 +32,14 @@ pub fn plan_json(compiled: &Compiled, parse_seconds: f64) -> Value {
         })).collect::<Vec<_>>(),
         "donations_not_used": compiled.donations.iter().filter(|d| !d.is_used())
             .map(ToString::to_string).collect::<Vec<_>>(),
+        "trials": compiled.trials.iter().map(|t| json!({
+            "name": t.name,
+            "peaks": t.peaks.iter().map(|(s, b)| json!({ "space": s, "bytes": b })).collect::<Vec<_>>(),
+            "slabs": t.slabs.iter().map(|(s, b)| json!({ "space": s, "bytes": b })).collect::<Vec<_>>(),
+            "value_bytes": t.value_bytes,
+            "kept": t.kept,
+        })).collect::<Vec<_>>(),
+        "notes": compiled.notes,
         "checked": compiled.check.is_some(),
         "fits": compiled.fits(),
         "seconds": {

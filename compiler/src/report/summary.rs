@@ -34,6 +34,7 @@ pub fn plan_summary(compiled: &Compiled) -> String {
     out.push('\n');
     write_peak(&mut out, compiled);
     write_schedule(&mut out, compiled);
+    write_trials(&mut out, compiled);
     write_copies(&mut out, compiled);
     write_donations(&mut out, compiled);
     write_verdict(&mut out, compiled);
@@ -201,6 +202,26 @@ fn write_schedule(out: &mut String, compiled: &Compiled) {
         let _ = writeln!(out, "  {name} needs {difference}{copies}");
     }
     out.push('\n');
+}
+
+fn write_trials(out: &mut String, compiled: &Compiled) {
+    if compiled.trials.is_empty() {
+        return;
+    }
+    let mut table = Table::new(&["program", "HBM peak", "all values, padded", ""]);
+    for t in &compiled.trials {
+        let mark = if t.kept { "kept" } else { "" };
+        table.row([
+            t.name.clone(),
+            human(t.hbm_peak()),
+            human(t.value_bytes),
+            mark.to_owned(),
+        ]);
+    }
+    let _ = writeln!(out, "{table}");
+    for note in &compiled.notes {
+        let _ = writeln!(out, "note: {note}");
+    }
 }
 
 fn write_copies(out: &mut String, compiled: &Compiled) {

@@ -1,0 +1,316 @@
+//! Which transforms of a program are kept: each candidate is planned, and the plans decide.
+//!
+//! The program as it is always is a candidate. Candidates are compared by a quick packing: another
+//! one is admitted if in no memory space more bytes are live at once, and if the total of padded
+//! bytes is not higher, than with the program as it is. Of those admitted the one with the lowest
+//! peak of HBM comes first, then the one with fewest padded bytes. Only that one is packed with full
+//! effort, and it is kept if its slabs are no larger than those of the program as it is.
+
+use slabplan_ir::{Bytes, Module, Target};
+use slabplan_planner::Planned;
+use slabplan_planner::layouts::value_bytes;
+use slabplan_planner::pack::Effort;
+
+use crate::config::{CompileConfig, FuseMode, LayoutMode, Transforms};
+use crate::pass::{Pass, PassError, PassReport, ScheduleTrial, Unit, run_passes};
+use crate::passes::{self, FlattenCallGraph, MemoryPlanning};
+use crate::rewrite::{self, CostView, RegionReport, RewriteLimits};
+
+/// One program that was planned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trial {
+    /// What was done to the program: `as given`, `layouts`, `layouts, fusion`.
+    pub name: String,
+    /// Most bytes live at once in each memory space: what a perfect packing takes.
+    pub peaks: Vec<(u32, u64)>,
+    /// Slab of each memory space by the quick packing that candidates are compared with.
+    pub slabs: Vec<(u32, u64)>,
+    /// Padded bytes of all values of the program.
+    pub value_bytes: u64,
+    /// Whether this is the program that was kept.
+    pub kept: bool,
+}
+
+/// The program that was kept, planned.
+pub(crate) struct Chosen {
+    pub(crate) module: Module,
+    schedule: String,
+    pub(crate) planned: Planned,
+    pub(crate) schedule_bound: Bytes,
+    pub(crate) schedule_trials: Vec<ScheduleTrial>,
+    pub(crate) reports: Vec<PassReport>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) trials: Vec<Trial>,
+    /// What was rewritten in the program that was kept.
+    pub(crate) rewritten: Vec<RegionReport>,
+}
+
+/// Plans the program as it is and with the transforms of `config`, and keeps the best.
+pub(crate) fn choose(
+    module: Module,
+    target: &Target,
+    config: &CompileConfig,
+) -> Result<Chosen, PassError> {
+    let wanted = config.transforms;
+    if wanted == Transforms::NONE {
+        return plan(module, target, config);
+    }
+    let mut search = Search::start(module.clone(), target, config)?;
+    for transforms in combinations(wanted) {
+        search.try_program(module.clone(), transforms, None)?;
+    }
+    if wanted.rewrite {
+        search.try_rewrites(module)?;
+    }
+    search.finish()
+}
+
+/// The transforms that are planned without rewriting, besides none at all.
+fn combinations(wanted: Transforms) -> Vec<Transforms> {
+    let ways: &[FuseMode] = match wanted.fuse {
+        FuseMode::Off => &[FuseMode::Off],
+        FuseMode::Careful => &[FuseMode::Off, FuseMode::Careful],
+        FuseMode::Eager => &[FuseMode::Off, FuseMode::Careful, FuseMode::Eager],
+    };
+    let with = |fuse: FuseMode| Transforms {
+        fuse,
+        rewrite: false,
+        ..wanted
+    };
+    let all = ways.iter().map(|&fuse| with(fuse));
+    all.filter(|t| t.layouts != LayoutMode::Default || t.fuse != FuseMode::Off)
+        .collect()
+}
+
+/// The candidates so far.
+struct Search<'a> {
+    target: &'a Target,
+    /// With the quick packing.
+    config: CompileConfig,
+    effort: Effort,
+    /// Candidates, the program as it is first.
+    found: Vec<Chosen>,
+    trials: Vec<Trial>,
+    transforms: Vec<Transforms>,
+    notes: Vec<String>,
+}
+
+impl<'a> Search<'a> {
+    /// Plans the program as it is.
+    fn start(
+        module: Module,
+        target: &'a Target,
+        config: &CompileConfig,
+    ) -> Result<Self, PassError> {
+        let mut this = Self {
+            target,
+            config: CompileConfig {
+                effort: Effort::Fast,
+                ..config.clone()
+            },
+            effort: config.effort,
+            found: Vec::new(),
+            trials: Vec::new(),
+            transforms: Vec::new(),
+            notes: Vec::new(),
+        };
+        this.try_program(module, Transforms::NONE, None)?;
+        Ok(this)
+    }
+
+    /// Plans one candidate.
+    fn try_program(
+        &mut self,
+        module: Module,
+        transforms: Transforms,
+        rewritten: Option<(CostView, Vec<RegionReport>)>,
+    ) -> Result<(), PassError> {
+        let config = CompileConfig {
+            transforms,
+            ..self.config.clone()
+        };
+        let name = trial_name(transforms, rewritten.as_ref().map(|r| r.0));
+        let mut found = plan(module, self.target, &config)?;
+        self.notes.append(&mut found.notes);
+        found.rewritten = rewritten.map(|r| r.1).unwrap_or_default();
+        self.trials.push(Trial::of(&found, name)?);
+        self.found.push(found);
+        self.transforms.push(transforms);
+        Ok(())
+    }
+
+    /// Candidates that may be kept, best first; the program as it is comes last.
+    fn ranking(&self) -> Vec<usize> {
+        let base = &self.trials[0];
+        let mut ranked: Vec<usize> = (1..self.trials.len())
+            .filter(|&n| self.trials[n].is_admitted(base) && self.trials[n].score() < base.score())
+            .collect();
+        ranked.sort_by_key(|&n| (self.trials[n].score(), n));
+        ranked.push(0);
+        ranked
+    }
+
+    /// Plans what equality saturation proposes, with the transforms that are best without it.
+    fn try_rewrites(&mut self, module: Module) -> Result<(), PassError> {
+        if module.is_scheduled || passes::layouts_are_given(&module) {
+            let note = "rewrites apply to modules without schedule and layouts; this one has them";
+            self.notes.push(note.to_owned());
+            return Ok(());
+        }
+        let config = self.config.clone();
+        let mut unit = Unit::new(module, self.target, &config);
+        run_passes(&[&FlattenCallGraph], &mut unit)?;
+        let limits = RewriteLimits::default();
+        let transforms = self.transforms[self.ranking()[0]];
+        for proposed in rewrite::candidates(&unit.module, self.target, limits) {
+            match proposed {
+                Err(note) => self.notes.push(note),
+                Ok(c) => self.try_program(c.module, transforms, Some((c.view, c.regions)))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Packs the best candidate with full effort, and the next one if that one disappoints.
+    fn finish(mut self) -> Result<Chosen, PassError> {
+        let mut base: Option<Planned> = None;
+        for n in self.ranking() {
+            let config = CompileConfig {
+                transforms: self.transforms[n],
+                effort: self.effort,
+                ..self.config.clone()
+            };
+            let mut unit = Unit::new(self.found[n].module.clone(), self.target, &config);
+            unit.schedule.clone_from(&self.found[n].schedule);
+            unit.copies.clone_from(&self.found[n].planned.plan.copies);
+            self.found[n]
+                .reports
+                .extend(run_passes(&[&MemoryPlanning], &mut unit)?);
+            let Some(planned) = unit.planned else {
+                unreachable!("memory-planning ensures a plan")
+            };
+            if n > 0 && !self.trials[0].bounds(&planned) {
+                if base.is_none() {
+                    base = Some(self.pack_base()?);
+                }
+                if base.as_ref().is_some_and(|b| !is_no_larger(&planned, b)) {
+                    continue;
+                }
+            }
+            self.trials[n].kept = true;
+            self.notes.sort();
+            self.notes.dedup();
+            let kept = self.found.swap_remove(n);
+            return Ok(Chosen {
+                planned,
+                trials: self.trials,
+                notes: self.notes,
+                ..kept
+            });
+        }
+        unreachable!("the program as it is is kept if nothing else is")
+    }
+
+    /// The program as it is, packed with full effort.
+    fn pack_base(&self) -> Result<Planned, PassError> {
+        let config = CompileConfig {
+            transforms: Transforms::NONE,
+            effort: self.effort,
+            ..self.config.clone()
+        };
+        let mut unit = Unit::new(self.found[0].module.clone(), self.target, &config);
+        run_passes(&[&MemoryPlanning], &mut unit)?;
+        let Some(planned) = unit.planned else {
+            unreachable!("memory-planning ensures a plan")
+        };
+        Ok(planned)
+    }
+}
+
+/// Whether every slab of `a` is at most as large as that of `b`.
+fn is_no_larger(a: &Planned, b: &Planned) -> bool {
+    a.plan.spaces.iter().all(|s| {
+        let other = b.plan.spaces.iter().find(|o| o.space == s.space);
+        s.slab <= other.map_or(slabplan_ir::Bytes::ZERO, |o| o.slab)
+    })
+}
+
+fn trial_name(transforms: Transforms, view: Option<CostView>) -> String {
+    if transforms == Transforms::NONE && view.is_none() {
+        return "as given".to_owned();
+    }
+    let mut parts = Vec::new();
+    if let Some(view) = view {
+        parts.push(format!("rewrite ({})", view.name()));
+    }
+    if transforms.layouts == LayoutMode::Memory {
+        parts.push("layouts".to_owned());
+    }
+    match transforms.fuse {
+        FuseMode::Off => {}
+        FuseMode::Careful => parts.push("careful fusion".to_owned()),
+        FuseMode::Eager => parts.push("fusion".to_owned()),
+    }
+    parts.join(", ")
+}
+
+fn plan(module: Module, target: &Target, config: &CompileConfig) -> Result<Chosen, PassError> {
+    let mut unit = Unit::new(module, target, config);
+    let mut steps: Vec<&dyn Pass> = passes::PREPARE.to_vec();
+    steps.push(&MemoryPlanning);
+    let reports = run_passes(&steps, &mut unit)?;
+    let Some(planned) = unit.planned else {
+        unreachable!("memory-planning ensures a plan")
+    };
+    Ok(Chosen {
+        module: unit.module,
+        schedule: unit.schedule,
+        planned,
+        schedule_bound: unit.schedule_bound,
+        schedule_trials: unit.schedule_trials,
+        reports,
+        notes: unit.notes,
+        trials: Vec::new(),
+        rewritten: Vec::new(),
+    })
+}
+
+impl Trial {
+    fn of(chosen: &Chosen, name: String) -> Result<Self, PassError> {
+        let spaces = &chosen.planned.plan.spaces;
+        let peaks = spaces.iter().map(|s| (s.space, s.lower_bound.get()));
+        let slabs = spaces.iter().map(|s| (s.space, s.slab.get()));
+        Ok(Self {
+            name,
+            peaks: peaks.collect(),
+            slabs: slabs.collect(),
+            value_bytes: value_bytes(&chosen.module)?,
+            kept: false,
+        })
+    }
+
+    /// Most bytes live at once in HBM.
+    pub fn hbm_peak(&self) -> u64 {
+        self.peak(0)
+    }
+
+    fn peak(&self, space: u32) -> u64 {
+        let peak = self.peaks.iter().find(|(s, _)| *s == space);
+        peak.map_or(0, |(_, bytes)| *bytes)
+    }
+
+    fn is_admitted(&self, base: &Self) -> bool {
+        self.value_bytes <= base.value_bytes
+            && self.peaks.iter().all(|&(s, bytes)| bytes <= base.peak(s))
+    }
+
+    fn score(&self) -> (u64, u64) {
+        (self.hbm_peak(), self.value_bytes)
+    }
+
+    /// Whether no packing of this program can be smaller than `planned`.
+    fn bounds(&self, planned: &Planned) -> bool {
+        let spaces = planned.plan.spaces.iter();
+        spaces.clone().all(|s| s.slab.get() <= self.peak(s.space))
+    }
+}

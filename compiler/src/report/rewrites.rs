@@ -1,0 +1,60 @@
+//! What rewriting did to a program.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use slabplan_ir::Bytes;
+
+use super::Table;
+use crate::Compiled;
+use crate::rewrite::RegionReport;
+
+/// Regions that are listed one by one.
+const LARGEST: usize = 20;
+
+/// The regions that changed, by what each saved, the rules behind them, and why each region stopped.
+pub fn rewrites(compiled: &Compiled) -> String {
+    let regions = &compiled.rewritten;
+    let mut out = String::new();
+    if regions.is_empty() {
+        out.push_str(
+            "\nrewrites: the program was kept as it is; no candidate had a smaller slab\n",
+        );
+        return out;
+    }
+    let mut changed: Vec<&RegionReport> = regions.iter().filter(|r| r.after < r.before).collect();
+    changed.sort_by_key(|r| std::cmp::Reverse(r.before - r.after));
+    let _ = writeln!(
+        out,
+        "\nrewrites: {} of {} regions changed",
+        changed.len(),
+        regions.len()
+    );
+    let mut table = Table::new(&["at", "saves", "instructions", "stopped", "rules", "from"]);
+    for r in changed.iter().take(LARGEST) {
+        table.row([
+            format!("%{}", r.root),
+            bytes(r.before - r.after),
+            r.instructions.to_string(),
+            r.stop.to_string(),
+            r.rules.join(" "),
+            r.op_name.clone().unwrap_or_default(),
+        ]);
+    }
+    let _ = write!(out, "{table}");
+    if changed.len() > LARGEST {
+        let _ = writeln!(out, "  ... and {} more", changed.len() - LARGEST);
+    }
+    let mut stops: BTreeMap<String, usize> = BTreeMap::new();
+    for r in regions {
+        *stops.entry(r.stop.to_string()).or_insert(0) += 1;
+    }
+    for (stop, n) in stops {
+        let _ = writeln!(out, "regions stopped by {stop}: {n}");
+    }
+    out
+}
+
+fn bytes(n: u64) -> String {
+    Bytes::new(n).unwrap_or(Bytes::ZERO).to_string()
+}
