@@ -30,6 +30,7 @@ pub(super) fn lower(graph: &mut Graph, results: &[Dims], threads: usize) -> Lowe
     loop {
         let mut lowering = Lowering {
             views: vec![None; graph.nodes.len()],
+            takers: Takers::new(graph),
             ops: Vec::new(),
             slots: Vec::new(),
             threads,
@@ -149,6 +150,7 @@ enum PendingBody {
 struct Lowering {
     /// Where the values that have memory lie.
     views: Vec<Option<View>>,
+    takers: Takers,
     ops: Vec<PendingOp>,
     slots: Vec<(ElementType, usize)>,
     threads: usize,
@@ -175,7 +177,7 @@ impl Lowering {
                 }
                 _ => {
                     let strides = &graph.nodes[id].strides;
-                    let direct = final_target(graph, id, results);
+                    let direct = self.takers.final_target(graph, id, results);
                     let view = self.compute(graph, id, strides, direct);
                     self.views[id] = Some(view);
                 }
@@ -209,7 +211,7 @@ impl Lowering {
         let mut results = Vec::with_capacity(call.results.len());
         for &r in &call.results {
             let node = &graph.nodes[r];
-            let target = match final_target(graph, r, places) {
+            let target = match self.takers.final_target(graph, r, places) {
                 Some(n) => Target::Result(n),
                 None => self.slot(node.element_type, &node.dims),
             };
@@ -305,39 +307,68 @@ impl Lowering {
     }
 }
 
-/// The result that a value can be computed into: it is that result alone, perhaps reshaped, and
-/// nothing else reads it.
-fn final_target(graph: &Graph, id: NodeId, results: &[Dims]) -> Option<usize> {
-    let mut id = id;
-    loop {
-        let mut readers = graph.nodes[id + 1..]
-            .iter()
-            .enumerate()
-            .filter(|(_, node)| match &node.kind {
-                Kind::Compute { args, .. } => args.contains(&id),
-                Kind::Move { of, .. } | Kind::Reshape { of } => *of == id,
-                _ => false,
-            })
-            .map(|(n, node)| (id + 1 + n, node));
-        let reader = readers.next();
-        let mut outputs = (0..graph.outputs.len()).filter(|&n| graph.outputs[n] == id);
-        let output = outputs.next();
-        if readers.next().is_some()
-            || outputs.next().is_some()
-            || graph.calls.iter().any(|c| c.operands.contains(&id))
-        {
-            return None;
-        }
-        let node = &graph.nodes[id];
-        match (reader, output) {
-            (None, Some(n)) => return (node.strides == results[n]).then_some(n),
-            (Some((next, reader)), None)
-                if matches!(reader.kind, Kind::Reshape { .. })
-                    && node.strides == super::graph::row_major(&node.dims) =>
-            {
-                id = next;
+/// Who takes the values of a graph.
+struct Takers {
+    readers: Vec<Taker>,
+    /// Numbers of the results that they are.
+    outputs: Vec<Taker>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taker {
+    None,
+    One(usize),
+    Several,
+}
+
+impl Taker {
+    fn add(&mut self, taker: usize) {
+        *self = match *self {
+            Taker::None => Taker::One(taker),
+            Taker::One(same) if same == taker => *self,
+            _ => Taker::Several,
+        };
+    }
+}
+
+impl Takers {
+    fn new(graph: &Graph) -> Self {
+        let mut this = Self {
+            readers: vec![Taker::None; graph.nodes.len()],
+            outputs: vec![Taker::None; graph.nodes.len()],
+        };
+        for (id, node) in graph.nodes.iter().enumerate() {
+            match &node.kind {
+                Kind::Compute { args, .. } => args.iter().for_each(|&a| this.readers[a].add(id)),
+                Kind::Move { of, .. } | Kind::Reshape { of } => this.readers[*of].add(id),
+                Kind::Memory(_) | Kind::Iota { .. } | Kind::Result { .. } => {}
             }
-            _ => return None,
+        }
+        for &operand in graph.calls.iter().flat_map(|c| &c.operands) {
+            this.readers[operand] = Taker::Several;
+        }
+        for (n, &id) in graph.outputs.iter().enumerate() {
+            this.outputs[id].add(n);
+        }
+        this
+    }
+
+    /// The result that a value can be computed into: it is that result alone, perhaps reshaped, and
+    /// nothing else reads it.
+    fn final_target(&self, graph: &Graph, id: NodeId, results: &[Dims]) -> Option<usize> {
+        let mut id = id;
+        loop {
+            let node = &graph.nodes[id];
+            match (self.readers[id], self.outputs[id]) {
+                (Taker::None, Taker::One(n)) => return (node.strides == results[n]).then_some(n),
+                (Taker::One(reader), Taker::None)
+                    if matches!(graph.nodes[reader].kind, Kind::Reshape { .. })
+                        && node.strides == super::graph::row_major(&node.dims) =>
+                {
+                    id = reader;
+                }
+                _ => return None,
+            }
         }
     }
 }
