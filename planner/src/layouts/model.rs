@@ -102,11 +102,13 @@ impl<'a> Model<'a> {
         &self.orders_of(class)[labels[class.index()]]
     }
 
-    /// The array at `pos` as it lies under `labels`.
+    /// The array at `pos` as it lies under `labels`; none where a bitcast shows the value as one of another rank: its
+    /// class is pinned, and such an array stays as it is.
     pub(super) fn laid_out(&self, pos: PosId, labels: &[usize]) -> Option<ArrayShape> {
         let class = self.classes.at(self.flow, pos)?;
         let array = self.module.shapes.array(self.flow.positions.shape(pos))?;
-        Some(self.place(array, class, self.order(class, labels)))
+        let order = self.order(class, labels);
+        (order.len() == array.rank()).then(|| self.place(array, class, order))
     }
 
     /// Whether the operand of `step` must be copied under `labels`.
@@ -353,7 +355,9 @@ impl<'a> Model<'a> {
 
     fn bytes(&self, shape: ShapeId, order: &Order) -> u64 {
         let array = self.module.shapes.array(shape);
-        array.map_or(0, |a| tiled_bytes(a, order, self.target))
+        array
+            .filter(|a| a.rank() == order.len())
+            .map_or(0, |a| tiled_bytes(a, order, self.target))
     }
 
     /// Bytes of the values of `class`, and of copies for users that need another order.
