@@ -17,7 +17,7 @@ use slabplan_ir::attr::AttrName;
 use slabplan_ir::edit::Names;
 use slabplan_ir::plan::InsertedCopy;
 use slabplan_ir::shape::ShapeIndex;
-use slabplan_ir::{EntityId, Module, Opcode};
+use slabplan_ir::{EntityId, InstrId, Module, Opcode};
 
 use crate::alias::{MustAlias, Why, must_alias};
 use crate::copy_sites::{Edits, Site};
@@ -50,7 +50,7 @@ pub fn insert_copies(
     let mut inserted = copy_shared_outputs(module, &mut names)?;
     let mut reorderings = if may_reorder { MAX_REORDERINGS } else { 0 };
     for _ in 0..MAX_ROUNDS {
-        let found = Interference::new(module)?;
+        let found = Interference::new(module, &inserted)?;
         if found.conflicts.is_empty() {
             return Ok(inserted);
         }
@@ -71,7 +71,7 @@ pub fn insert_copies(
     }
     Err(PlanError::CopiesDidNotSettle {
         rounds: MAX_ROUNDS,
-        conflict: Interference::new(module)?
+        conflict: Interference::new(module, &inserted)?
             .wanted_copies(module)
             .first()
             .map_or_else(String::new, |w| w.cause.clone()),
@@ -100,7 +100,7 @@ struct Interference {
 }
 
 impl Interference {
-    fn new(module: &Module) -> Result<Self, PlanError> {
+    fn new(module: &Module, inserted: &[InsertedCopy]) -> Result<Self, PlanError> {
         let order = ProgramOrder::new(module)?;
         let flow = Dataflow::new(module, &order);
         let donations = donations(module);
@@ -109,10 +109,15 @@ impl Interference {
         let rules = ShareRules::new(module, &order, &flow, &ports, &live, true);
         let mut constraints = must_alias(module, &order, &flow, &donations);
         let depths = nesting(module, &order);
-        // A copy deep inside loops costs most: such constraints are kept first.
+        let mut copies: Vec<InstrId> = inserted.iter().map(|c| c.instr).collect();
+        copies.sort_unstable();
+        // A copy stays where it was put: copying it again would settle nothing. Then, a copy deep inside
+        // loops costs most: such constraints are kept first.
         constraints.sort_by_key(|c| {
+            let is_copy = copies.binary_search(&flow.instr_of(c.value)).is_ok();
             let instr = flow.positions.instr(c.at);
-            std::cmp::Reverse(depths[module.instrs[instr].computation.index()])
+            let depth = depths[module.instrs[instr].computation.index()];
+            std::cmp::Reverse((is_copy, depth))
         });
         let (_, conflicts) = coalesce(module, &flow, &live, &rules, &constraints);
         Ok(Self {
