@@ -328,20 +328,28 @@ impl<'a> Lodging<'a> {
         let here = |&&c: &&ClassId| self.size(c) > 0 && holds(self.live(c), moment);
         let live: Vec<ClassId> = self.question.temps.iter().filter(here).copied().collect();
         let all: i64 = live.iter().map(|&c| self.padded(c)).sum();
-        let room = |host: &Host| {
-            let own = self.live(host.class);
-            let fits = |&&c: &&ClassId| {
-                let size = self.size(c);
-                let takes_over = size == host.size && self.is_pair(c, host.class);
-                size <= host.size
-                    && self.is_candidate(c)
-                    && (takes_over || !overlap(own, self.live(c)))
-            };
-            let guests: i64 = live.iter().filter(fits).map(|&c| self.padded(c)).sum();
-            guests.min((host.size.next_multiple_of(self.question.alignment)) as i64)
+        let fits = |host: &Host, c: ClassId| {
+            let size = self.size(c);
+            let takes_over = size == host.size && self.is_pair(c, host.class);
+            size <= host.size
+                && self.is_candidate(c)
+                && (takes_over || !overlap(self.live(host.class), self.live(c)))
         };
-        let rooms: i64 = self.hosts.iter().map(room).sum();
-        (all - self.passed_on(&live, moment) - rooms).max(0) as u64
+        // Neither the hosts hold more than fits into each, nor do the guests take more than they need.
+        let (mut rooms, mut is_guest) = (0, vec![false; live.len()]);
+        for host in &self.hosts {
+            let mut guests = 0;
+            for (&c, is_guest) in live.iter().zip(&mut is_guest) {
+                if fits(host, c) {
+                    guests += self.padded(c);
+                    *is_guest = true;
+                }
+            }
+            rooms += guests.min(host.size.next_multiple_of(self.question.alignment) as i64);
+        }
+        let guests = live.iter().zip(is_guest).filter(|(_, is)| *is);
+        let needed: i64 = guests.map(|(&c, _)| self.padded(c)).sum();
+        (all - self.passed_on(&live, moment) - rooms.min(needed)).max(0) as u64
     }
 
     /// The most that can pass from operands to results at a moment: of each size, as many as there are of either.
@@ -360,7 +368,7 @@ impl<'a> Lodging<'a> {
         for &c in live {
             let meets =
                 |other: ClassId| meetings(self.live(c), self.live(other)).any(|m| m == moment);
-            if partners(c).any(meets) {
+            if partners(c).any(|other| live.binary_search(&other).is_ok() && meets(other)) {
                 *dying.entry(self.padded(c)).or_default() += i64::from(ends(c));
                 *born.entry(self.padded(c)).or_default() += i64::from(begins(c));
             }
