@@ -51,7 +51,7 @@ pub fn pack(
     }
     let mut results = search(problem, config, variations, threads, watch)?;
     results.insert(0, first);
-    Ok(best(results))
+    Ok(best(&results))
 }
 
 /// Runs the variations; those that can no longer win are left out of the results.
@@ -103,7 +103,7 @@ fn search(
 
 /// The result: the first proof in nodes, else the lowest packing; of equals, the earlier in the list. With a proof, the
 /// effort is that of the first packing and of the proof: how far the others came is a matter of threads.
-fn best(results: Vec<Packing>) -> Packing {
+fn best(results: &[Packing]) -> Packing {
     let bound = results.iter().map(|it| it.lower_bound).max().unwrap_or(0);
     let proved = results
         .iter()

@@ -4,7 +4,7 @@
 mod check_support;
 mod data;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use check_support::target;
 use data::{files, fixtures, read};
@@ -32,13 +32,18 @@ struct Case {
 }
 
 fn cases() -> Vec<Case> {
-    let plans = files(&fixtures().join("corrupt"), |n| n.ends_with(".plan"));
-    plans.into_iter().filter_map(case).collect()
+    let plans = files(&fixtures().join("corrupt"), |_| true);
+    let is_plan = |p: &&PathBuf| p.extension().is_some_and(|e| e == "plan");
+    plans
+        .iter()
+        .filter(is_plan)
+        .filter_map(|p| case(p))
+        .collect()
 }
 
 /// Plans that name what their module does not have can't be read, and are left out.
-fn case(path: PathBuf) -> Option<Case> {
-    let text = read(&path);
+fn case(path: &Path) -> Option<Case> {
+    let text = read(path);
     let module = text.lines().find_map(|l| l.strip_prefix("# module: "))?;
     let module = read(&path.with_file_name(module.trim()));
     let module = slabplan_ir::text::parse(&module).into_result().unwrap();

@@ -162,7 +162,7 @@ impl Joiner<'_> {
             for times in [large, small] {
                 if let Some(&(_, value)) = times.spans.values().next() {
                     let root = self.sets.find(value.index());
-                    self.open[root] = Some(times);
+                    self.open[root] = Some(Box::new(times));
                 }
             }
             let (first, second, at) = clash;
@@ -176,20 +176,21 @@ impl Joiner<'_> {
         }
         self.sets.union(a, b);
         let root = self.sets.find(a);
-        self.open[root] = Some(large);
+        self.open[root] = Some(Box::new(large));
         Ok(())
     }
 
-    fn take(&mut self, root: usize) -> Box<Times> {
-        self.open[root].take().unwrap_or_else(|| {
-            let value = ValueId::from_index(root);
-            let intervals = self.live.in_sequence(value).iter();
-            let tails = self.live.tails(value).iter();
-            Box::new(Times {
-                spans: intervals.map(|r| (r.start, (r.end, value))).collect(),
-                tails: tails.map(|&t| (t, value)).collect(),
-            })
-        })
+    fn take(&mut self, root: usize) -> Times {
+        if let Some(times) = self.open[root].take() {
+            return *times;
+        }
+        let value = ValueId::from_index(root);
+        let intervals = self.live.in_sequence(value).iter();
+        let tails = self.live.tails(value).iter();
+        Times {
+            spans: intervals.map(|r| (r.start, (r.end, value))).collect(),
+            tails: tails.map(|&t| (t, value)).collect(),
+        }
     }
 
     /// The first value of `others` that is needed while an asynchronous operation may still write

@@ -59,7 +59,7 @@ fn keep(options: &Options, seed: u64, found: &Found) -> Result<()> {
 
 fn options() -> Result<Options> {
     let mut options = Options {
-        time: Duration::from_secs(60),
+        time: Duration::from_mins(1),
         first: 0,
         keep: PathBuf::from("target/hunt"),
         most: 10,

@@ -123,6 +123,9 @@ fn the_document_is_up_to_date() {
     );
 }
 
+/// Makes a proof of the name of a file.
+type MakeProof = fn(String) -> Proof;
+
 /// For every operation, the best proof there is.
 fn proofs() -> BTreeMap<&'static str, Proof> {
     let root = paths::root();
@@ -132,7 +135,7 @@ fn proofs() -> BTreeMap<&'static str, Proof> {
             proofs.insert(name, Proof::Refused(words));
         }
     }
-    let mut sources: Vec<(PathBuf, fn(String) -> Proof)> = Vec::new();
+    let mut sources: Vec<(PathBuf, MakeProof)> = Vec::new();
     // The strongest first: what is there already stays.
     for path in paths::files(&paths::fixtures("models"), &["hlo", "hlo.gz"]) {
         sources.push((path, Proof::Jax));

@@ -98,12 +98,11 @@ impl Bfc {
 impl Allocator for Bfc {
     fn allocate(&mut self, bytes: u64) -> Option<Address> {
         let bytes = rounded(bytes).max(UNIT);
-        let (size, at) = match self.find(bytes) {
-            Some(chunk) => chunk,
-            None => {
-                self.extend(bytes)?;
-                self.find(bytes)?
-            }
+        let (size, at) = if let Some(chunk) = self.find(bytes) {
+            chunk
+        } else {
+            self.extend(bytes)?;
+            self.find(bytes)?
         };
         let split = size >= bytes.saturating_mul(2) || size - bytes >= LARGEST_WASTE;
         if let Some(rest) = self.heap.take(at, if split { bytes } else { size }) {

@@ -150,15 +150,14 @@ impl Simulation {
             let of = |row: &Row| row.replay.loops[n].replayed;
             let replayed = self.rows.iter().map(of).max().unwrap_or(0);
             let settled = self.rows.iter().all(|r| r.replay.loops[n].settled);
-            let runs = match l.trip_count {
-                Some(count) => format!("runs {} times", thousands(count as usize)),
-                None => {
-                    let assumed = self
-                        .rows
-                        .first()
-                        .map_or(0, |r| r.replay.loops[n].trip_count);
-                    format!("has no known trip count, calls are counted for {assumed}")
-                }
+            let runs = if let Some(count) = l.trip_count {
+                format!("runs {} times", thousands(count as usize))
+            } else {
+                let assumed = self
+                    .rows
+                    .first()
+                    .map_or(0, |r| r.replay.loops[n].trip_count);
+                format!("has no known trip count, calls are counted for {assumed}")
             };
             let peak = if settled {
                 "after which every allocator was in a state in which it had been before: the peaks hold for any number"

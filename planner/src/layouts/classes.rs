@@ -158,7 +158,7 @@ fn pin_odd_arrays(
     if !odd {
         return Ok(());
     }
-    let def = flow.at(pos).map(|v| flow.values[v].def).unwrap_or(pos);
+    let def = flow.at(pos).map_or(pos, |v| flow.values[v].def);
     let shape = flow.positions.shape(def);
     let by = PinnedBy::Operation(flow.positions.instr(pos));
     pin(module, flow, classes, def, shape, by)
@@ -220,12 +220,12 @@ fn pin(
     match &mut class.pin {
         Some(pin) if pin.order != order && class.array.rank() == array.rank() => {
             Err(LayoutError::Contradiction {
-                first: pin.by.describe(module),
-                first_value: flow.positions.display(module, pin.at),
-                first_order: pin.order.clone(),
-                second: by.describe(module),
-                second_value: flow.positions.display(module, pos),
-                second_order: order,
+                first: pin.by.describe(module).into(),
+                first_value: flow.positions.display(module, pin.at).into(),
+                first_order: pin.order.to_vec(),
+                second: by.describe(module).into(),
+                second_value: flow.positions.display(module, pos).into(),
+                second_order: order.to_vec(),
             })
         }
         Some(pin) => {

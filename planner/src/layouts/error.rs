@@ -2,7 +2,6 @@
 
 use slabplan_ir::{InstrId, Module};
 
-use super::tiles::Order;
 use crate::error::PlanError;
 
 /// Who has decided a layout.
@@ -39,17 +38,17 @@ pub enum LayoutError {
     )]
     Contradiction {
         /// What fixes the first.
-        first: String,
+        first: Box<str>,
         /// The first array.
-        first_value: String,
+        first_value: Box<str>,
         /// Its order.
-        first_order: Order,
+        first_order: Vec<u32>,
         /// What fixes the second.
-        second: String,
+        second: Box<str>,
         /// The second array.
-        second_value: String,
+        second_value: Box<str>,
         /// Its order.
-        second_order: Order,
+        second_order: Vec<u32>,
     },
     /// The module can't be analysed.
     #[error(transparent)]

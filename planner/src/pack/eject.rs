@@ -296,7 +296,7 @@ impl<'a> Ejection<'a> {
         match self.tie {
             Tie::Lowest => false,
             Tie::Highest => true,
-            Tie::Any => self.number() % equals == 0,
+            Tie::Any => self.number().is_multiple_of(equals),
         }
     }
 

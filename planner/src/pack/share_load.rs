@@ -201,12 +201,11 @@ impl Graph {
                         continue;
                     }
                     from[w as usize] = Some(v);
-                    match mate[w as usize] {
-                        Some(onward) => queue.push(onward),
-                        None => {
-                            free = Some(w);
-                            break 'search;
-                        }
+                    if let Some(onward) = mate[w as usize] {
+                        queue.push(onward);
+                    } else {
+                        free = Some(w);
+                        break 'search;
                     }
                 }
             }

@@ -105,7 +105,7 @@ impl Generator<'_, '_> {
         let result = Type::Array(to);
         let parts = vec![result.clone(), x.ty.clone(), self.style.scalar(E::U32)];
         let handle = self.emit_unnamed(s, Type::Tuple(parts), "copy-start", &[&x], "");
-        self.in_flight(s, handle, "copy-done", result);
+        Self::in_flight(s, handle, "copy-done", result);
         Some(())
     }
 
@@ -122,14 +122,14 @@ impl Generator<'_, '_> {
                 let attributes = format!(", replica_groups={{{{0}}}}, to_apply={reducer}");
                 let handle =
                     self.emit_unnamed(s, result.clone(), "all-reduce-start", &[&x], &attributes);
-                self.in_flight(s, handle, "all-reduce-done", result);
+                Self::in_flight(s, handle, "all-reduce-done", result);
             }
             1 => {
                 let dim = self.source.below(a.rank());
                 let attributes = format!(", replica_groups={{{{0}}}}, dimensions={{{dim}}}");
                 let ty = Type::Tuple(vec![result.clone(), result.clone()]);
                 let handle = self.emit_unnamed(s, ty, "all-gather-start", &[&x], &attributes);
-                self.in_flight(s, handle, "all-gather-done", result);
+                Self::in_flight(s, handle, "all-gather-done", result);
             }
             _ => {
                 let contexts = vec![self.style.scalar(E::U32); self.source.below(2) * 2];
@@ -137,13 +137,13 @@ impl Generator<'_, '_> {
                 let attributes = ", source_target_pairs={{0,0}}";
                 let handle =
                     self.emit_unnamed(s, ty, "collective-permute-start", &[&x], attributes);
-                self.in_flight(s, handle, "collective-permute-done", result);
+                Self::in_flight(s, handle, "collective-permute-done", result);
             }
         }
         Some(())
     }
 
-    fn in_flight(&mut self, s: &mut Scope, handle: Value, done: &str, result: Type) {
+    fn in_flight(s: &mut Scope, handle: Value, done: &str, result: Type) {
         s.in_flight.push(InFlight {
             handle: handle.name,
             handle_type: handle.ty.to_string(),

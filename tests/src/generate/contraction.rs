@@ -1,5 +1,7 @@
 //! Reductions, products, sorting.
 
+use std::fmt::Write as _;
+
 use slabplan_ir::ElementType as E;
 
 use super::types::scalar_literal;
@@ -64,11 +66,12 @@ impl Generator<'_, '_> {
         if !self.helpers.contains(&name) {
             let (k, v) = (self.style.scalar(key), self.style.scalar(value));
             let result = self.style.scalar(E::Pred);
-            self.finished.push_str(&format!(
+            let _ = write!(
+                self.finished,
                 "{name} {{\n  a = {k} parameter(0)\n  b = {k} parameter(1)\n  \
                  c = {v} parameter(2)\n  d = {v} parameter(3)\n  \
                  ROOT r = {result} compare(a, b), direction=LT\n}}\n\n"
-            ));
+            );
             self.helpers.push(name.clone());
         }
         name

@@ -1,5 +1,7 @@
 //! The entry computation and the module's header.
 
+use std::fmt::Write as _;
+
 use super::{Generator, Role, Scope, Type, Value};
 
 impl Generator<'_, '_> {
@@ -118,13 +120,10 @@ impl Generator<'_, '_> {
             }
         }
         if !aliases.is_empty() {
-            header.push_str(&format!(
-                ", input_output_alias={{ {} }}",
-                aliases.join(", ")
-            ));
+            let _ = write!(header, ", input_output_alias={{ {} }}", aliases.join(", "));
         }
         if !donors.is_empty() {
-            header.push_str(&format!(", buffer_donor={{ {} }}", donors.join(", ")));
+            let _ = write!(header, ", buffer_donor={{ {} }}", donors.join(", "));
         }
         header
     }

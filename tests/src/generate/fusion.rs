@@ -6,7 +6,7 @@ impl Generator<'_, '_> {
     /// Elementwise or not, in place or not, with one output or several, of which some are not
     /// used.
     pub(super) fn fusion(&mut self, s: &mut Scope) -> Option<()> {
-        if s.depth >= DEEPEST + 1 {
+        if s.depth > DEEPEST {
             return None;
         }
         let operands: Vec<Value> = (0..self.source.range(1, 3))
@@ -27,14 +27,11 @@ impl Generator<'_, '_> {
             let ty = Type::Tuple(outputs.iter().map(|v| v.ty.clone()).collect());
             let outputs: Vec<&Value> = outputs.iter().collect();
             self.emit(&mut inner, ty, "tuple", &outputs, "")
+        } else if let Some(root) = self.computed(&inner, &parameters) {
+            root
         } else {
-            match self.computed(&inner, &parameters) {
-                Some(root) => root,
-                None => {
-                    let ty = operands[0].ty.clone();
-                    self.new_value(&mut inner, &ty)
-                }
-            }
+            let ty = operands[0].ty.clone();
+            self.new_value(&mut inner, &ty)
         };
         let name = self.name("fused");
         self.finish(&mut inner, &name, &root, "");

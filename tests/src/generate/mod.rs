@@ -200,10 +200,12 @@ impl<'u, 'b> Generator<'u, 'b> {
         self.instructions += 1;
         let name = self.name(opcode);
         let mut line = format!("{name} = {ty} {opcode}({operands}){attributes}");
-        if s.is_planned() && opcode != "parameter" && self.source.chance(1, 40) {
-            if let Some(before) = self.source.one_of(&s.values) {
-                let _ = write!(line, ", control-predecessors={{{}}}", before.name);
-            }
+        if s.is_planned()
+            && opcode != "parameter"
+            && self.source.chance(1, 40)
+            && let Some(before) = self.source.one_of(&s.values)
+        {
+            let _ = write!(line, ", control-predecessors={{{}}}", before.name);
         }
         s.lines.push(line);
         Value { name, ty }

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use slabplan_ir::ElementType::{self, *};
+use slabplan_ir::ElementType::{
+    self, Bf16, F16, F32, F64, Pred, S4, S8, S16, S32, S64, U4, U8, U16, U32,
+};
 
 /// An array type.
 #[derive(Clone, Debug, PartialEq, Eq)]

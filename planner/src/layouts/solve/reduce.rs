@@ -10,13 +10,16 @@ use std::rc::Rc;
 
 use super::energy::{Edge, Energy, Matrix, argmin};
 
+/// Neighbours of a node, with the costs shared with each.
+type Neighbours = Vec<(u32, Rc<Matrix>)>;
+
 /// A problem of which nodes are being minimised out.
 pub(crate) struct Reduction {
     unary: Vec<Vec<u64>>,
     /// Costs of each node with each remaining neighbour, rows by its own labels.
     neighbours: Vec<BTreeMap<u32, Rc<Matrix>>>,
     /// Nodes minimised out, in order, with the neighbours they had then.
-    removed: Vec<(u32, Vec<(u32, Rc<Matrix>)>)>,
+    removed: Vec<(u32, Neighbours)>,
     gone: Vec<bool>,
 }
 

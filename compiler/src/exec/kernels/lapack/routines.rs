@@ -43,9 +43,18 @@ pub(super) enum Routine {
     CompactWy,
 }
 
+/// Names after the letter of the type, the routine for real and for complex numbers, and what they take and give.
+type Row = (
+    &'static [&'static str],
+    Routine,
+    Routine,
+    Signature,
+    Option<Signature>,
+);
+
 /// Routine names without `lapack_`, the letter of the type, and `_ffi`; both where real and complex
 /// matrices have different ones.
-const LAPACK: [(&[&str], Routine, Routine, Signature, Option<Signature>); 15] = [
+const LAPACK: [Row; 15] = [
     both(&["potrf"], Routine::Potrf, &[2], &[2, 0]),
     both(&["getrf"], Routine::Getrf, &[2], &[2, 1, 0]),
     both(&["geqrf"], Routine::Geqrf, &[2], &[2, 1]),

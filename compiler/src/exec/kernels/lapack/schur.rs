@@ -333,7 +333,7 @@ fn standardise(a: &mut Matrix<'_>, q: &mut Matrix<'_>, k: usize) {
     if discriminant >= 0.0 {
         a.put(k + 1, k, ZERO);
     } else {
-        let mean = real((a.at(k, k).re + a.at(k + 1, k + 1).re) / 2.0);
+        let mean = real(f64::midpoint(a.at(k, k).re, a.at(k + 1, k + 1).re));
         a.put(k, k, mean);
         a.put(k + 1, k + 1, mean);
     }
