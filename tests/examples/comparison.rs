@@ -200,7 +200,7 @@ fn heap_table(out: &mut String, rows: &[Row], space: u32, name: &str) {
          |---|--:|--:|--:|--:|--:|---|--:|--:|\n",
     );
     for (row, h) in &of_space {
-        let bound = h.xla_bound.map_or_else(|| String::new(), mib);
+        let bound = h.xla_bound.map_or_else(String::new, mib);
         let _ = writeln!(
             out,
             "| {} | {} | {} | {bound} | {} | {} | {} | {} | {} |",
