@@ -7,6 +7,7 @@ use slabplan::exec::{ExecConfig, Executable, HostArray};
 use slabplan::report::Table;
 use slabplan::{CompileConfig, compile, target};
 use slabplan_ir::ElementType;
+use std::fmt::Write as _;
 
 /// A program, the floating-point operations it asks for, and its text.
 struct Program {
@@ -155,7 +156,7 @@ fn chain() -> Program {
     for i in 1..=length {
         let root = if i == length { "ROOT " } else { "" };
         let op = if i % 2 == 0 { "add" } else { "multiply" };
-        lines += &format!("\n  {root}x{i} = f32[8] {op}(x{}, x0)", i - 1);
+        let _ = write!(lines, "\n  {root}x{i} = f32[8] {op}(x{}, x0)", i - 1);
     }
     Program {
         name: "tiny_chain",

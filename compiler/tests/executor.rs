@@ -662,7 +662,7 @@ ENTRY e {
   w = (s32[], f32[1000,64]) while(init), condition=cond, body=body
   ROOT r = f32[1000,64] get-tuple-element(w), index=1
 }";
-    let out = run(text, "cpu", &[f32s(&[-1.0; 64_000], &[1000, 64])]);
+    let out = run(text, "cpu", &[f32s(&vec![-1.0; 64_000], &[1000, 64])]);
     let expected: Vec<f32> = (0..64_000).map(|i| (i / 64) as f32).collect();
     assert_eq!(out, [f32s(&expected, &[1000, 64])]);
     let target = target::load("cpu").unwrap();

@@ -5,7 +5,7 @@
 //! value, at the end of the body for a carry, at the end of a branch, before an operation that writes
 //! in place, at the root for an output. Constraints are joined one after another, those whose copy
 //! would cost most first; one that would put two values into the same bytes while both are
-//! needed is settled by another order where that is allowed and possible ([`crate::reorder`]), and gets its
+//! needed is settled by another order where that is allowed and possible (`reorder`), and gets its
 //! copy otherwise. The new copies have live ranges of their own, so this repeats until
 //! nothing interferes: swapped carries, for one, settle in the second round with one copy more.
 //! What costs no reading, the broadcast of a scalar and `iota`, is computed again rather than copied.
