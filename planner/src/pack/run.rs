@@ -71,6 +71,7 @@ fn pack_steps(
         run.first(problem, &apart, config);
         run.eject(&apart, config.effort);
         run.search(problem, &apart, config);
+        run.last(&apart, config.effort);
     } else {
         run.sharing(problem, apart.with_options(problem), config)?;
     }
@@ -191,6 +192,15 @@ impl<'a> Run<'a> {
         }
         self.rounds(model, Start::Size, rounds);
         self.rounds(model, Start::Peak, rounds);
+    }
+
+    /// The orders that are seldom the best, where the search left a gap.
+    fn last(&mut self, model: &Model, effort: Effort) {
+        if effort != Effort::Fast && model.units.len() <= LARGE {
+            for heuristic in &Heuristic::ALL[Heuristic::BEFORE_SEARCH..] {
+                self.heuristic(model, *heuristic);
+            }
+        }
     }
 
     fn heuristic(&mut self, model: &Model, heuristic: Heuristic) {
