@@ -86,7 +86,8 @@ pub fn place(
             let mut packed = pack_classes(buffers, bonds, &in_heap, space, config)?;
             if !answer.lodged.is_empty() {
                 let sizes = temps.iter().map(|&c| buffers[c].size.get());
-                packed.limit_bound(without_tail(answer.heap_bound, sizes, space));
+                let bytes = without_tail(answer.heap_bound, sizes, space);
+                packed.limit_bound(answer.heap_bound, bytes, space.alignment.get());
             }
             let mut layout = packed.layout(&in_heap, end);
             let placed = offset_of.iter().filter_map(|(c, &o)| Some((c, o?)));
@@ -127,12 +128,11 @@ struct Packed {
 }
 
 impl Packed {
-    /// Takes into account that the heap need not hold just these buffers: whatever it holds, it needs `bound` bytes.
-    fn limit_bound(&mut self, bound: u64) {
-        if bound < self.lower_bound {
-            self.optimal = self.height <= bound;
-            self.lower_bound = bound;
-        }
+    /// Takes into account that the heap need not hold just these buffers: whatever it holds, it needs `bound`, which
+    /// counts whole steps of the alignment, and `bytes` where the last step need not be full.
+    fn limit_bound(&mut self, bound: u64, bytes: u64, step: u64) {
+        self.optimal &= self.height.next_multiple_of(step) <= bound;
+        self.lower_bound = self.lower_bound.min(bytes);
     }
 
     fn layout(&self, classes: &[ClassId], base: u64) -> SpaceLayout {
