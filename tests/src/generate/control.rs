@@ -192,6 +192,7 @@ impl Generator<'_, '_> {
     }
 
     fn callee(&mut self, s: &Scope, operands: &[Value]) -> Callee {
+        let before = self.instructions;
         let mut inner = Scope::new(s.role, s.depth + 1);
         let parameters = self.parameters(&mut inner, operands);
         let steps = self.source.range(1, 4);
@@ -208,6 +209,7 @@ impl Generator<'_, '_> {
             name,
             parameters: operands.iter().map(|o| o.ty.clone()).collect(),
             result: root.ty,
+            weight: self.instructions - before,
         }
     }
 
@@ -217,6 +219,10 @@ impl Generator<'_, '_> {
             return None;
         }
         let callee = self.source.one_of(&self.callees).cloned()?;
+        if self.instructions + callee.weight > super::ENOUGH {
+            return None;
+        }
+        self.instructions += callee.weight;
         let operands: Vec<Value> = callee
             .parameters
             .iter()

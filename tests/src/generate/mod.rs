@@ -54,6 +54,8 @@ struct Callee {
     name: String,
     parameters: Vec<Type>,
     result: Type,
+    /// Instructions it runs, those of what it calls included: each call gets a copy of them all.
+    weight: usize,
 }
 
 struct Generator<'u, 'b> {
