@@ -11,6 +11,7 @@ use slabplan::rewrite::{RewriteLimits, candidates};
 use slabplan::{CompileConfig, FuseMode, LayoutMode, Transforms, check, compile, target};
 use slabplan_ir::{Module, Target};
 use slabplan_planner::layouts::EntryOrder;
+use slabplan_planner::pack::Effort;
 
 const LAYOUTS: Transforms = Transforms {
     layouts: LayoutMode::Memory,
@@ -73,6 +74,7 @@ fn rewritten(module: &Module, target: &Target) -> Vec<Module> {
 fn run(case: &Case, module: Module, target: &Target, transforms: Transforms) -> Result<(), String> {
     let config = CompileConfig {
         transforms,
+        effort: Effort::Fast,
         ..CompileConfig::default()
     };
     let mut unit = Unit::new(module, target, &config);
