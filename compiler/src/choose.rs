@@ -1,10 +1,10 @@
 //! Which transforms of a program are kept: each candidate is planned, and the plans decide.
 //!
-//! The program as it is always is a candidate. Candidates are compared by a quick packing: another
-//! one is admitted if in no memory space more bytes are live at once, and if the total of padded
+//! The program as it is always is a candidate. Candidates are compared by quick plans: another one
+//! is admitted if in no memory space more bytes are live at once, and if the total of padded
 //! bytes is not higher, than with the program as it is. Of those admitted the one with the lowest
-//! peak of HBM comes first, then the one with fewest padded bytes. Only that one is packed with full
-//! effort, and it is kept if its slabs are no larger than those of the program as it is.
+//! peak of HBM comes first, then the one with fewest padded bytes. That one and the program as it
+//! is are planned again with the effort asked for, and it is kept if then, too, no slab is larger.
 
 use slabplan_ir::{Bytes, Module, Target};
 use slabplan_planner::Planned;
@@ -34,7 +34,6 @@ pub struct Trial {
 /// The program that was kept, planned.
 pub(crate) struct Chosen {
     pub(crate) module: Module,
-    schedule: String,
     pub(crate) planned: Planned,
     pub(crate) schedule_bound: Bytes,
     pub(crate) schedule_trials: Vec<ScheduleTrial>,
@@ -55,12 +54,12 @@ pub(crate) fn choose(
     if wanted == Transforms::NONE {
         return plan(module, target, config);
     }
-    let mut search = Search::start(module.clone(), target, config)?;
+    let mut search = Search::start(module, target, config)?;
     for transforms in combinations(wanted) {
-        search.try_program(module.clone(), transforms, None)?;
+        search.try_program(0, transforms, None)?;
     }
     if wanted.rewrite {
-        search.try_rewrites(module)?;
+        search.try_rewrites()?;
     }
     search.finish()
 }
@@ -82,17 +81,27 @@ fn combinations(wanted: Transforms) -> Vec<Transforms> {
         .collect()
 }
 
+/// Candidates that are planned with full effort, at most, besides the program as it is.
+const MOST_FINALISTS: usize = 3;
+
 /// The candidates so far.
 struct Search<'a> {
     target: &'a Target,
-    /// With the quick packing.
-    config: CompileConfig,
-    effort: Effort,
-    /// Candidates, the program as it is first.
-    found: Vec<Chosen>,
+    /// As asked for.
+    config: &'a CompileConfig,
+    /// The program as it is, then rewritten ones.
+    programs: Vec<Module>,
+    candidates: Vec<Candidate>,
+    /// What was found of each candidate, the program as it is first.
     trials: Vec<Trial>,
-    transforms: Vec<Transforms>,
     notes: Vec<String>,
+}
+
+/// A program and what is to be done to it.
+struct Candidate {
+    program: usize,
+    transforms: Transforms,
+    rewritten: Vec<RegionReport>,
 }
 
 impl<'a> Search<'a> {
@@ -100,43 +109,51 @@ impl<'a> Search<'a> {
     fn start(
         module: Module,
         target: &'a Target,
-        config: &CompileConfig,
+        config: &'a CompileConfig,
     ) -> Result<Self, PassError> {
         let mut this = Self {
             target,
-            config: CompileConfig {
-                effort: Effort::Fast,
-                ..config.clone()
-            },
-            effort: config.effort,
-            found: Vec::new(),
+            config,
+            programs: vec![module],
+            candidates: Vec::new(),
             trials: Vec::new(),
-            transforms: Vec::new(),
             notes: Vec::new(),
         };
-        this.try_program(module, Transforms::NONE, None)?;
+        this.try_program(0, Transforms::NONE, None)?;
         Ok(this)
     }
 
-    /// Plans one candidate.
+    /// Plans one candidate quickly.
     fn try_program(
         &mut self,
-        module: Module,
+        program: usize,
         transforms: Transforms,
         rewritten: Option<(CostView, Vec<RegionReport>)>,
     ) -> Result<(), PassError> {
-        let config = CompileConfig {
+        let name = trial_name(transforms, rewritten.as_ref().map(|r| r.0));
+        let candidate = Candidate {
+            program,
             transforms,
+            rewritten: rewritten.map(|r| r.1).unwrap_or_default(),
+        };
+        let mut found = self.plan(&candidate, Effort::Fast)?;
+        self.notes.append(&mut found.notes);
+        self.trials.push(Trial::of(&found, name)?);
+        self.candidates.push(candidate);
+        Ok(())
+    }
+
+    fn plan(&self, candidate: &Candidate, effort: Effort) -> Result<Chosen, PassError> {
+        let config = CompileConfig {
+            transforms: candidate.transforms,
+            effort,
             ..self.config.clone()
         };
-        let name = trial_name(transforms, rewritten.as_ref().map(|r| r.0));
-        let mut found = plan(module, self.target, &config)?;
-        self.notes.append(&mut found.notes);
-        found.rewritten = rewritten.map(|r| r.1).unwrap_or_default();
-        self.trials.push(Trial::of(&found, name)?);
-        self.found.push(found);
-        self.transforms.push(transforms);
-        Ok(())
+        plan(
+            self.programs[candidate.program].clone(),
+            self.target,
+            &config,
+        )
     }
 
     /// Candidates that may be kept, best first; the program as it is comes last.
@@ -151,79 +168,53 @@ impl<'a> Search<'a> {
     }
 
     /// Plans what equality saturation proposes, with the transforms that are best without it.
-    fn try_rewrites(&mut self, module: Module) -> Result<(), PassError> {
-        if module.is_scheduled || passes::layouts_are_given(&module) {
+    fn try_rewrites(&mut self) -> Result<(), PassError> {
+        let module = &self.programs[0];
+        if module.is_scheduled || passes::layouts_are_given(module) {
             let note = "rewrites apply to modules without schedule and layouts; this one has them";
             self.notes.push(note.to_owned());
             return Ok(());
         }
-        let config = self.config.clone();
-        let mut unit = Unit::new(module, self.target, &config);
+        let mut unit = Unit::new(module.clone(), self.target, self.config);
         run_passes(&[&FlattenCallGraph], &mut unit)?;
         let limits = RewriteLimits::default();
-        let transforms = self.transforms[self.ranking()[0]];
+        let transforms = self.candidates[self.ranking()[0]].transforms;
         for proposed in rewrite::candidates(&unit.module, self.target, limits) {
             match proposed {
                 Err(note) => self.notes.push(note),
-                Ok(c) => self.try_program(c.module, transforms, Some((c.view, c.regions)))?,
+                Ok(c) => {
+                    self.programs.push(c.module);
+                    let program = self.programs.len() - 1;
+                    self.try_program(program, transforms, Some((c.view, c.regions)))?;
+                }
             }
         }
         Ok(())
     }
 
-    /// Packs the best candidate with full effort, and the next one if that one disappoints.
+    /// Plans the best candidates with the effort asked for, until one is no larger than the program
+    /// as it is.
     fn finish(mut self) -> Result<Chosen, PassError> {
-        let mut base: Option<Planned> = None;
-        for n in self.ranking() {
-            let config = CompileConfig {
-                transforms: self.transforms[n],
-                effort: self.effort,
-                ..self.config.clone()
-            };
-            let mut unit = Unit::new(self.found[n].module.clone(), self.target, &config);
-            unit.schedule.clone_from(&self.found[n].schedule);
-            unit.copies.clone_from(&self.found[n].planned.plan.copies);
-            self.found[n]
-                .reports
-                .extend(run_passes(&[&MemoryPlanning], &mut unit)?);
-            let Some(planned) = unit.planned else {
-                unreachable!("memory-planning ensures a plan")
-            };
-            if n > 0 && !self.trials[0].bounds(&planned) {
-                if base.is_none() {
-                    base = Some(self.pack_base()?);
-                }
-                if base.as_ref().is_some_and(|b| !is_no_larger(&planned, b)) {
-                    continue;
-                }
+        let mut best = self.plan(&self.candidates[0], self.config.effort)?;
+        let most = value_bytes(&best.module)?;
+        let mut kept = 0;
+        let finalists = self.ranking().into_iter().filter(|&n| n > 0);
+        for n in finalists.take(MOST_FINALISTS) {
+            let found = self.plan(&self.candidates[n], self.config.effort)?;
+            if is_no_larger(&found.planned, &best.planned) && value_bytes(&found.module)? <= most {
+                (best, kept) = (found, n);
+                break;
             }
-            self.trials[n].kept = true;
-            self.notes.sort();
-            self.notes.dedup();
-            let kept = self.found.swap_remove(n);
-            return Ok(Chosen {
-                planned,
-                trials: self.trials,
-                notes: self.notes,
-                ..kept
-            });
         }
-        unreachable!("the program as it is is kept if nothing else is")
-    }
-
-    /// The program as it is, packed with full effort.
-    fn pack_base(&self) -> Result<Planned, PassError> {
-        let config = CompileConfig {
-            transforms: Transforms::NONE,
-            effort: self.effort,
-            ..self.config.clone()
-        };
-        let mut unit = Unit::new(self.found[0].module.clone(), self.target, &config);
-        run_passes(&[&MemoryPlanning], &mut unit)?;
-        let Some(planned) = unit.planned else {
-            unreachable!("memory-planning ensures a plan")
-        };
-        Ok(planned)
+        self.trials[kept].kept = true;
+        self.notes.sort();
+        self.notes.dedup();
+        Ok(Chosen {
+            trials: self.trials,
+            notes: self.notes,
+            rewritten: self.candidates.swap_remove(kept).rewritten,
+            ..best
+        })
     }
 }
 
@@ -231,7 +222,7 @@ impl<'a> Search<'a> {
 fn is_no_larger(a: &Planned, b: &Planned) -> bool {
     a.plan.spaces.iter().all(|s| {
         let other = b.plan.spaces.iter().find(|o| o.space == s.space);
-        s.slab <= other.map_or(slabplan_ir::Bytes::ZERO, |o| o.slab)
+        s.slab <= other.map_or(Bytes::ZERO, |o| o.slab)
     })
 }
 
@@ -264,7 +255,6 @@ fn plan(module: Module, target: &Target, config: &CompileConfig) -> Result<Chose
     };
     Ok(Chosen {
         module: unit.module,
-        schedule: unit.schedule,
         planned,
         schedule_bound: unit.schedule_bound,
         schedule_trials: unit.schedule_trials,
@@ -306,11 +296,5 @@ impl Trial {
 
     fn score(&self) -> (u64, u64) {
         (self.hbm_peak(), self.value_bytes)
-    }
-
-    /// Whether no packing of this program can be smaller than `planned`.
-    fn bounds(&self, planned: &Planned) -> bool {
-        let spaces = planned.plan.spaces.iter();
-        spaces.clone().all(|s| s.slab.get() <= self.peak(s.space))
     }
 }

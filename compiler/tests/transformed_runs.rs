@@ -11,6 +11,7 @@ use slabplan::rewrite::{RewriteLimits, candidates};
 use slabplan::{CompileConfig, FuseMode, LayoutMode, Transforms, check, compile, target};
 use slabplan_ir::{Module, Target};
 use slabplan_planner::layouts::EntryOrder;
+use slabplan_planner::pack::Effort;
 
 const LAYOUTS: Transforms = Transforms {
     layouts: LayoutMode::Memory,
@@ -73,6 +74,7 @@ fn rewritten(module: &Module, target: &Target) -> Vec<Module> {
 fn run(case: &Case, module: Module, target: &Target, transforms: Transforms) -> Result<(), String> {
     let config = CompileConfig {
         transforms,
+        effort: Effort::Fast,
         ..CompileConfig::default()
     };
     let mut unit = Unit::new(module, target, &config);
@@ -124,6 +126,11 @@ fn what_is_kept_is_never_larger() {
             rewrite: true,
             ..BOTH
         },
+        effort: Effort::Fast,
+        ..CompileConfig::default()
+    };
+    let as_given = CompileConfig {
+        effort: Effort::Fast,
         ..CompileConfig::default()
     };
     let mut smaller = 0;
@@ -135,7 +142,7 @@ fn what_is_kept_is_never_larger() {
         let kept = compiled.trials.iter().find(|t| t.kept).unwrap();
         let base = &compiled.trials[0];
         assert!(kept.value_bytes <= base.value_bytes, "{}", case.name);
-        let plain = compile(module, &target, &CompileConfig::default()).unwrap();
+        let plain = compile(module, &target, &as_given).unwrap();
         for space in &compiled.plan().spaces {
             let mut before = plain.plan().spaces.iter();
             let before = before.find(|s| s.space == space.space).unwrap();

@@ -16,7 +16,7 @@ mod programs;
 /// Programs in which a rule must be used to count as tested, at which number it is enough, and most
 /// programs that are made.
 const USES: usize = 6;
-const ENOUGH: usize = 25;
+const ENOUGH: usize = 12;
 const PROGRAMS: u64 = 4000;
 
 /// Applies one rule alone to random programs, takes the forms it made wherever there are any, and
