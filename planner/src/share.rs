@@ -8,7 +8,7 @@
 use slabplan_ir::attr::AttrName;
 use slabplan_ir::entity::SecondaryMap;
 use slabplan_ir::promise::promises;
-use slabplan_ir::{InstrId, Module, Opcode, PosId};
+use slabplan_ir::{CompId, InstrId, Module, Opcode, PosId};
 
 use crate::dataflow::{Dataflow, ValueId, ValueKind};
 use crate::inplace::{InPlaceOperand, is_in_place};
@@ -222,9 +222,43 @@ impl<'a> ShareRules<'a> {
 
     fn dies_at(&self, value: ValueId, user: InstrId, t: u32) -> bool {
         let comp = self.module.instrs[user].computation;
-        self.live.of(value).iter().any(|r| r.end == t + 1)
-            && !self.live.is_live_out(comp, value)
+        let ranges = self.live.in_sequence(value);
+        let Some(k) = ranges.iter().position(|r| r.end == t + 1) else {
+            return false;
+        };
+        !self.live.is_live_out(comp, value)
             && !self.ports.is_pinned(value)
+            && !ranges[k + 1..].iter().any(|r| self.comes_back(value, r.start, t))
+    }
+
+    /// Whether what `value` is at moment `t` may still be needed at the later moment `at`, where a
+    /// live interval of it begins. It is not if the value is another by then, as a loop's carry is
+    /// after the body, or if a program that passes one of the moments never comes to the other.
+    ///
+    /// O(nesting depth times branches).
+    fn comes_back(&self, value: ValueId, at: u32, t: u32) -> bool {
+        if let ValueKind::LoopCarry(w) = self.flow.values[value].kind
+            && t < self.order.at(w)
+            && at >= self.order.at(w)
+        {
+            return false;
+        }
+        let holds = |comp: CompId| {
+            let span = self.order.span(comp);
+            (span.start..span.end).contains(&t)
+        };
+        let mut comp = self.module.instrs[self.order.instr(at)].computation;
+        while !holds(comp) {
+            let Some(caller) = self.order.caller(comp) else {
+                break;
+            };
+            let caller = &self.module.instrs[caller];
+            if caller.branches().iter().any(|&b| holds(b)) {
+                return false;
+            }
+            comp = caller.computation;
+        }
+        true
     }
 
     /// Calls `found(dying, born, t)` for every pair of values that may pass bytes on.
