@@ -1,5 +1,7 @@
 //! The figures of the packer, each beside what is asked of it: `cargo bench -p slabplan-planner --bench pack [FILTER]`.
 //!
+//! After the table come the deadlines, the growth per buffer, the memory, and a last line of what is missed.
+//!
 //! Public instances are read from `../shared/packing`; cuts and traces are made by `gen.py` there, for several seeds,
 //! where `python3` runs. `PACK_LARGE=1` adds those of a million buffers. With `MINIMALLOC=path/to/minimalloc` its own
 //! time is printed beside ours, where it is a peer. Arguments that end in `.csv` are packed in every effort instead.
@@ -32,6 +34,12 @@ struct Figures {
 }
 
 fn main() {
+    if let Ok(path) = std::env::var(MEASURED) {
+        // In a process of its own: see `peak_memory`.
+        pack_within(&read(Path::new(&path)), Effort::Default, Duration::MAX);
+        println!("{}", status("VmHWM:").unwrap_or_default());
+        return;
+    }
     let arguments: Vec<String> = std::env::args()
         .skip(1)
         .filter(|it| !it.starts_with("--"))
@@ -58,6 +66,7 @@ fn main() {
         }
         return;
     }
+    let mut missed = Vec::new();
     let selected = cases().into_iter().filter(|it| label(it).contains(filter));
     let mut results = Vec::new();
     for case in selected {
@@ -68,9 +77,21 @@ fn main() {
             );
             continue;
         };
-        results.push((case.name.clone(), row(&case, &path)));
+        results.push((case.name.clone(), row(&case, &path, &mut missed)));
     }
-    growth(&results);
+    growth(&results, &mut missed);
+    if filter.is_empty() || filter == "deadline" {
+        deadlines(&mut missed);
+    }
+    if filter.is_empty() || filter == "memory" {
+        memory(&mut missed);
+    }
+    let verdict = if missed.is_empty() {
+        "nothing is missed".to_owned()
+    } else {
+        format!("missed: {}", missed.join("; "))
+    };
+    println!("\n{verdict}");
 }
 
 fn is_csv(name: &str) -> bool {
@@ -159,12 +180,12 @@ fn cases() -> Vec<Case> {
         }
     }
     let sizes = [
-        (10_000u64, (1.0002, 0.1), 5),
-        (100_000, (1.0002, 1.0), 3),
+        (10_000u64, (1.0002, 0.1), 20),
+        (100_000, (1.0002, 1.0), 5),
         (1_000_000, (1.0001, 10.0), 2),
     ];
     for (n, asked, seeds) in sizes {
-        if n == 1_000_000 && std::env::var_os("PACK_LARGE").is_none() {
+        if n == 1_000_000 && !has_large() {
             continue;
         }
         for kind in ["train", "infer"] {
@@ -214,6 +235,14 @@ fn instance(name: &str) -> Option<PathBuf> {
     Some(made)
 }
 
+/// Names the file to pack when the memory of a process is measured.
+const MEASURED: &str = "SLABPLAN_BENCH_MEASURED";
+
+/// Whether the instances of a million buffers are asked for.
+fn has_large() -> bool {
+    std::env::var_os("PACK_LARGE").is_some()
+}
+
 fn all_efforts(path: &Path) {
     for effort in [Effort::Fast, Effort::Default] {
         let name = path
@@ -232,14 +261,19 @@ fn all_efforts(path: &Path) {
                 is_peer: false,
             },
             path,
+            &mut Vec::new(),
         );
     }
 }
 
-/// Packs, judges and prints.
-fn row(case: &Case, path: &Path) -> Figures {
+fn read(path: &Path) -> Problem {
     let text = std::fs::read_to_string(path).expect("a readable file");
-    let mut problem = csv::parse(&text).expect("a well-formed file").problem;
+    csv::parse(&text).expect("a well-formed file").problem
+}
+
+/// Packs, judges and prints; notes what is `missed`.
+fn row(case: &Case, path: &Path, missed: &mut Vec<String>) -> Figures {
+    let mut problem = read(path);
     problem.capacity = case.capacity;
     let (before, start) = (cpu(), Instant::now());
     let packing = pack_within(&problem, case.effort, Duration::from_secs(case.limit));
@@ -270,6 +304,18 @@ fn row(case: &Case, path: &Path) -> Figures {
         packing.algorithm,
         if packing.optimal { ", optimal" } else { "" }
     );
+    if ratio > case.asked.0 {
+        missed.push(format!("{} ratio {ratio:.5}", label(case)));
+    }
+    // A search of a minute may end a little after it: that is what is asked of deadlines.
+    let late = if case.effort == Effort::Max {
+        LATE
+    } else {
+        0.0
+    };
+    if seconds > case.asked.1 + late {
+        missed.push(format!("{} {seconds:.3} s", label(case)));
+    }
     Figures {
         buffers: problem.buffers.len(),
         ratio,
@@ -321,22 +367,26 @@ fn minimalloc(case: &Case, path: &Path) -> Option<String> {
 }
 
 /// How the time per buffer of the traces grows, beside the logarithm of their number; and the totals of A to K.
-fn growth(results: &[(String, Figures)]) {
+fn growth(results: &[(String, Figures)], missed: &mut Vec<String>) {
     let public = || {
         results
             .iter()
             .take_while(|it| it.0.ends_with(".1048576"))
             .take(11)
     };
+    let total = public().map(|it| it.1.seconds).sum::<f64>();
     println!(
-        "\nA to K: {:.3} s in total, {:.3} s of processor time",
-        public().map(|it| it.1.seconds).sum::<f64>(),
+        "\nA to K: {total:.3} s in total, {:.3} s of processor time; asked 5 s",
         public().map(|it| it.1.cpu).sum::<f64>()
     );
+    if total > 5.0 {
+        missed.push(format!("A to K {total:.3} s"));
+    }
     println!(
         "microseconds of processor time per buffer, median over the seeds, and the same by log2 of the buffers:"
     );
     for kind in ["train", "infer"] {
+        let mut before = f64::INFINITY;
         for n in [10_000usize, 100_000, 1_000_000] {
             let mut times: Vec<f64> = results
                 .iter()
@@ -345,13 +395,99 @@ fn growth(results: &[(String, Figures)]) {
                 .collect();
             times.sort_by(f64::total_cmp);
             if let Some(&median) = times.get(times.len() / 2) {
-                println!(
-                    "  {kind} {n:>8}: {median:.2}, {:.3}",
-                    median / (n as f64).log2()
-                );
+                let by_log = median / (n as f64).log2();
+                println!("  {kind} {n:>8}: {median:.2}, {by_log:.3}");
+                if by_log > before {
+                    missed.push(format!("{kind} {n}: more than log n"));
+                }
+                before = by_log;
             }
         }
     }
+}
+
+/// Seconds that a packing may come after its deadline.
+const LATE: f64 = 0.05;
+
+/// How late packings come, in seconds of the clock and of the processor, for deadlines that count from the start of
+/// packing. What is handed over is valid.
+fn deadlines(missed: &mut Vec<String>) {
+    let mut names: Vec<String> = ["A.1048576", "J.1048576", "cut.500.s1.p0.3"]
+        .map(str::to_owned)
+        .into();
+    let sizes = [10_000, 100_000, 1_000_000];
+    for n in &sizes[..if has_large() { 3 } else { 2 }] {
+        names.extend(["train", "infer"].map(|kind| format!("{kind}.{n}.s1")));
+    }
+    println!("\ndeadlines: milliseconds late (of the processor), ratio; asked 50 ms");
+    for name in names {
+        let Some(path) = instance(&name) else {
+            continue;
+        };
+        let problem = read(&path);
+        for effort in [Effort::Default, Effort::Max] {
+            print!("{:<24}", format!("{name} {effort:?}"));
+            for limit in [0.01, 0.05, 0.1, 0.2, 0.5, 1.0] {
+                let (before, start) = (cpu(), Instant::now());
+                let packing = pack_within(&problem, effort, Duration::from_secs_f64(limit));
+                let (late, busy) = (
+                    start.elapsed().as_secs_f64() - limit,
+                    cpu() - before - limit,
+                );
+                assert_eq!(
+                    validate_fast(&problem, &packing.offsets),
+                    Ok(packing.height)
+                );
+                let ratio = packing.height as f64 / packing.lower_bound as f64;
+                print!(
+                    "  {limit}: {:.0} ({:.0}), {ratio:.4}",
+                    1e3 * late.max(0.0),
+                    1e3 * busy.max(0.0)
+                );
+                if late > LATE {
+                    missed.push(format!(
+                        "{name} {effort:?} {limit} s: {:.0} ms late",
+                        1e3 * late
+                    ));
+                }
+            }
+            println!();
+        }
+    }
+}
+
+/// The most memory that a process takes which reads a trace and packs it, where the system tells.
+fn memory(missed: &mut Vec<String>) {
+    println!(
+        "\nmemory of a process that reads and packs, file and rows included, in MB, and what is asked:"
+    );
+    let sizes = [(10_000, 50.0), (100_000, 200.0), (1_000_000, 1_500.0)];
+    for (n, asked) in &sizes[..if has_large() { 3 } else { 2 }] {
+        for kind in ["train", "infer"] {
+            let name = format!("{kind}.{n}.s1");
+            let peak = instance(&name).and_then(|path| peak_memory(&path));
+            let Some(peak) = peak else { continue };
+            println!("  {name:<18} {peak:>8.1} {asked:>8.1}");
+            if peak > *asked {
+                missed.push(format!("{name} {peak:.0} MB"));
+            }
+        }
+    }
+}
+
+/// In MB, of this program packing one file.
+fn peak_memory(path: &Path) -> Option<f64> {
+    let program = std::env::current_exe().ok()?;
+    let output = Command::new(program).env(MEASURED, path).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    text.trim().parse::<f64>().ok().map(|it| it / 1024.0)
+}
+
+/// A number of the system about this process.
+fn status(name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|it| it.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// Seconds of processor time of this thread, where the system tells; it is what a busy machine leaves comparable.

@@ -44,35 +44,48 @@ fn zero_sizes_and_empty_lifetimes_conflict_with_nothing() {
     assert_eq!((packing.height, packing.optimal), (8, true));
 }
 
+/// A million buffers that are all live at once, at every effort that ends by itself.
 #[test]
 fn many_buffers_alive_at_once_stack_up() {
-    // A million where that takes no minute.
-    let n: u64 = if cfg!(debug_assertions) {
-        100_000
-    } else {
-        1_000_000
-    };
+    let n = 1_000_000u64;
     let problem = of((0..n)
         .map(|id| Buffer::new(id, 0, 10, 1 + id % 3))
         .collect());
-    let packing = pack(
-        &problem,
-        &PackConfig {
-            effort: Effort::Fast,
+    for effort in [Effort::Fast, Effort::Default] {
+        let config = PackConfig {
+            effort,
             ..PackConfig::default()
-        },
-        &mut |_| Control::Continue,
-    )
-    .expect("sound");
-    // A third of each size, and one more of size 1.
-    let third = n / 3;
+        };
+        let packing = pack(&problem, &config, &mut |_| Control::Continue).expect("sound");
+        // A third of each size, and one more of size 1.
+        let third = n / 3;
+        assert_eq!(
+            (packing.height, packing.optimal),
+            (third + 1 + 2 * third + 3 * third, true)
+        );
+        assert_eq!(
+            validate_fast(&problem, &packing.offsets),
+            Ok(packing.height)
+        );
+    }
+}
+
+#[test]
+fn one_buffer_larger_than_the_capacity_is_named() {
+    let mut problem = of((0..500)
+        .map(|id| Buffer::new(id, id % 40, id % 40 + 5, 1 + id % 9))
+        .collect());
+    problem.buffers.push(Buffer::new(500, 3, 9, 5_000));
+    problem.capacity = Some(4_999);
+    let packing = packed(&problem);
+    assert!(!packing.feasible && packing.height >= 5_000);
+    assert_eq!(validate(&problem, &packing.offsets), Ok(packing.height));
+    let misfit = explain_misfit(&problem, 4_999, 10_000)
+        .expect("sound")
+        .expect("too large");
     assert_eq!(
-        (packing.height, packing.optimal),
-        (third + 1 + 2 * third + 3 * third, true)
-    );
-    assert_eq!(
-        validate_fast(&problem, &packing.offsets),
-        Ok(packing.height)
+        (misfit.buffers, misfit.bytes, misfit.reason),
+        (vec![500], 5_000, Reason::TooLarge)
     );
 }
 
@@ -411,4 +424,21 @@ fn json_reads_what_it_prints() {
     );
     assert!(json::parse(r#"{"buffers": [], "may_share": [["a", "b"]]}"#).is_err());
     assert!(json::parse(r#"{"buffers": [{"id": "a", "live": [], "size": -1}]}"#).is_err());
+}
+
+/// The documentation's example is compiled and run; the README must show the same one.
+#[test]
+fn the_readme_shows_the_example_of_the_documentation() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read =
+        |path: &str| std::fs::read_to_string(root.join(path)).expect("a file of the project");
+    let (readme, module) = (read("../README.md"), read("src/pack/mod.rs"));
+    let lines = module.lines().filter_map(|it| it.strip_prefix("//!"));
+    let documentation: Vec<&str> = lines.map(|it| it.strip_prefix(' ').unwrap_or(it)).collect();
+    let documentation = documentation.join("\n");
+    let example = documentation.split("```").nth(1).expect("an example");
+    assert!(
+        readme.contains(&format!("```rust{example}```")),
+        "{example}"
+    );
 }

@@ -4,6 +4,7 @@
 //!
 //! The core leaves units out and so can't be packed higher than the whole: a proof about it is one about the whole.
 
+use super::eject;
 use super::heuristics::{Start, squeak};
 use super::model::Model;
 use super::packing::Control;
@@ -27,42 +28,47 @@ pub(super) struct CorePacking {
 /// Rounds of local search before the exact one.
 const ROUNDS: usize = 2;
 
+/// Steps of the search by ejections for every node of the exact one.
+const STEPS_PER_NODE: u64 = 100;
+
 /// Entries that the tables of a search may have.
 const TABLES: usize = 4 << 20;
 
 impl<'a> Core<'a> {
-    /// The fullest sections, as many as hold `most` units together. O(units).
-    pub(super) fn hottest(model: &'a Model, loads: &[u64], most: usize) -> Self {
+    /// The fullest sections, as many as hold `most` units together by [`count`]. O(units).
+    pub(super) fn hottest(
+        model: &'a Model,
+        loads: &[u64],
+        most: usize,
+        tick: &mut dyn FnMut(u64) -> Control,
+    ) -> Self {
         let peak = loads.iter().copied().max().unwrap_or(0);
-        let mut core = Self {
-            model,
-            is_hot: loads.iter().map(|&load| load == peak).collect(),
-        };
+        let hot = |below: u64| loads.iter().map(|&load| load >= peak - below).collect();
         // By thirds: 1/1024, then 1/683, ... of the peak below it, up to a fifth.
+        let mut steps = vec![0];
         let mut below = peak / 1024;
         while below < peak / 5 {
-            let next: Vec<bool> = loads.iter().map(|&load| load >= peak - below).collect();
-            let members = core.members(&next).into_iter().filter(|it| *it);
-            if members.count() > most {
-                break;
-            }
-            core.is_hot = next;
+            steps.push(below);
             below = below + below / 2 + 1;
         }
-        core
+        let is_small = |&below: &u64| {
+            let is_hot: Vec<bool> = hot(below);
+            tick(0) == Control::Continue && count(model, &is_hot, most) <= most
+        };
+        let small = steps[1..].partition_point(is_small);
+        Self {
+            model,
+            is_hot: hot(steps[small]),
+        }
     }
 
-    /// By unit: whether it is live in some of the sections.
-    fn members(&self, is_hot: &[bool]) -> Vec<bool> {
-        let mut before = vec![0u32; is_hot.len() + 1];
-        for (section, &hot) in is_hot.iter().enumerate() {
-            before[section + 1] = before[section] + u32::from(hot);
-        }
-        let is_in = |unit: u32| {
-            let mut parts = self.model.parts(unit).iter();
-            parts.any(|it| before[it.begin as usize] < before[it.end as usize])
-        };
-        (0..self.model.units.len() as u32).map(is_in).collect()
+    /// By unit: whether it is in the core.
+    pub(super) fn flags(&self) -> Vec<bool> {
+        let hot = Hot::new(&self.is_hot);
+        let units = 0..self.model.units.len() as u32;
+        units
+            .map(|unit| hot.sections(self.model, unit) > 0)
+            .collect()
     }
 
     /// Adds the fullest section of each of the units; false when there was nothing to add, or more than `most` units
@@ -80,24 +86,19 @@ impl<'a> Core<'a> {
                 has_grown |= !std::mem::replace(&mut self.is_hot[section as usize], true);
             }
         }
-        has_grown
-            && self
-                .members(&self.is_hot)
-                .into_iter()
-                .filter(|it| *it)
-                .count()
-                <= most
+        has_grown && count(self.model, &self.is_hot, most) <= most
     }
 
-    /// Packs the core, aiming at `target`; `nodes` limits the search.
+    /// Packs the core, aiming at `target`; `nodes` limits the search. It may begin with a packing of all units.
     pub(super) fn pack(
         &self,
+        start: Option<&[u64]>,
         target: u64,
         nodes: u64,
         variation: u32,
         mut tick: impl FnMut(u64) -> Control,
     ) -> CorePacking {
-        let members = self.members(&self.is_hot);
+        let members = self.flags();
         let (whole, from) = self.model.restrict(|unit| members[unit as usize]);
         let (lasting, base) = stack_lasting(self.model, &whole, &from);
         let is_lasting: Vec<bool> = {
@@ -109,7 +110,11 @@ impl<'a> Core<'a> {
         };
         let (rest, inner) = whole.restrict(|unit| !is_lasting[unit as usize]);
         let target = target.saturating_sub(base);
-        let (offsets, height, bound) = pack_rest(&rest, target, nodes, variation, &mut tick);
+        let start = start.and_then(|all| {
+            let from = inner.iter().map(|&unit| from[unit as usize] as usize);
+            from.map(|unit| all[unit].checked_sub(base)).collect()
+        });
+        let (offsets, height, bound) = pack_rest(&rest, start, target, nodes, variation, &mut tick);
         let lasting = lasting
             .iter()
             .map(|&(unit, offset)| (from[unit as usize], offset));
@@ -122,6 +127,49 @@ impl<'a> Core<'a> {
             height: base + height,
             bound: base + bound,
         }
+    }
+}
+
+/// How many units are live in some of the sections, up to a few more than `most`. Those that are live in all of them cost
+/// little: of them, no more than half of `most` are counted. O(units).
+fn count(model: &Model, is_hot: &[bool], most: usize) -> usize {
+    let hot = Hot::new(is_hot);
+    let (mut lasting, mut others) = (0, 0);
+    for unit in 0..model.units.len() as u32 {
+        let sections = hot.sections(model, unit);
+        lasting += usize::from(sections == hot.all());
+        others += usize::from(sections > 0 && sections < hot.all());
+        if others > most {
+            break;
+        }
+    }
+    others + lasting.min(most / 2)
+}
+
+/// Counts hot sections.
+struct Hot {
+    /// By section: the number of those before it.
+    before: Vec<u32>,
+}
+
+impl Hot {
+    fn new(is_hot: &[bool]) -> Self {
+        let mut before = vec![0; is_hot.len() + 1];
+        for (section, &hot) in is_hot.iter().enumerate() {
+            before[section + 1] = before[section] + u32::from(hot);
+        }
+        Self { before }
+    }
+
+    fn all(&self) -> u32 {
+        self.before.last().copied().unwrap_or(0)
+    }
+
+    /// Those in which a unit is live; parts of one time are counted once each.
+    fn sections(&self, model: &Model, unit: u32) -> u32 {
+        let parts = model.parts(unit).iter();
+        let hot = parts.map(|it| self.before[it.end as usize] - self.before[it.begin as usize]);
+        hot.sum()
     }
 }
 
@@ -158,6 +206,7 @@ fn stack_lasting(model: &Model, core: &Model, from: &[u32]) -> (Vec<(u32, u64)>,
 /// Packs what is not live everywhere: orders first, then the search. Returns offsets, height and bound.
 fn pack_rest(
     model: &Model,
+    start: Option<Vec<u64>>,
     target: u64,
     nodes: u64,
     variation: u32,
@@ -165,6 +214,27 @@ fn pack_rest(
 ) -> (Vec<u64>, u64, u64) {
     let (mut best, mut height) = (vec![0; model.units.len()], u64::MAX);
     let mut spent = 0;
+    let lower = |start: Vec<u64>, spent: &mut u64, tick: &mut dyn FnMut(u64) -> Control| {
+        let (mut found, before) = (None, *spent);
+        eject::lower(
+            model,
+            start,
+            target,
+            |steps| {
+                *spent = before + steps / eject::STEPS_PER_PLACEMENT;
+                steps < nodes * STEPS_PER_NODE && tick(*spent) == Control::Continue
+            },
+            |offsets| found = Some(offsets.to_vec()),
+        );
+        found
+    };
+    // What fitted around the core before may be in its way now; most need not move for that.
+    if let Some(offsets) = start.and_then(|start| lower(start, &mut spent, tick)) {
+        (height, best) = (model.height(&offsets), offsets);
+        if height <= target {
+            return (best, height, target);
+        }
+    }
     for start in [Start::Size, Start::Peak] {
         let count = model.units.len() as u64;
         squeak(
@@ -189,6 +259,12 @@ fn pack_rest(
         if height <= target {
             return (best, height, target);
         }
+    }
+    if let Some(offsets) = lower(best.clone(), &mut spent, tick) {
+        (height, best) = (model.height(&offsets), offsets);
+    }
+    if height <= target {
+        return (best, height, target);
     }
     let mut standing = Standing {
         height,

@@ -74,7 +74,7 @@ pub(super) fn lower(
     mut keep_on: impl FnMut(u64) -> bool,
     mut found: impl FnMut(&[u64]),
 ) {
-    let Some(mut search) = Ejection::new(model) else {
+    let Some(mut search) = Ejection::new(model, &mut || keep_on(0)) else {
         return;
     };
     let mut height = model.height(&offsets);
@@ -139,9 +139,9 @@ struct Ejection<'a> {
 }
 
 impl<'a> Ejection<'a> {
-    /// `None` when too many units meet. O(meetings log meetings).
-    fn new(model: &'a Model) -> Option<Self> {
-        let (starts, meetings) = meetings(model)?;
+    /// `None` when too many units meet, or `keep_on` says no. O(meetings log meetings).
+    fn new(model: &'a Model, keep_on: &mut dyn FnMut() -> bool) -> Option<Self> {
+        let (starts, meetings) = meetings(model, keep_on)?;
         Some(Self {
             model,
             starts,
@@ -265,11 +265,12 @@ impl<'a> Ejection<'a> {
         self.steps += changes.len() as u64 + 1;
         changes.sort_unstable();
         let residue = self.model.units[unit as usize].residue;
-        let (mut best, mut least, mut equals) = (0, i64::MAX, 0);
-        let (mut next, mut at, mut cost) = (0, 0, 0i64);
+        let (mut best, mut least, mut equals) = (0, i128::MAX, 0);
+        // Many fixed units in the way at once are beyond 64 bits.
+        let (mut next, mut at, mut cost) = (0, 0, 0i128);
         loop {
             while let Some(change) = changes.get(next).filter(|it| it.0 == at) {
-                cost = cost.saturating_add(change.1);
+                cost += i128::from(change.1);
                 next += 1;
             }
             let last = changes.get(next).map_or(limit, |it| (it.0 - 1).min(limit));
@@ -288,7 +289,7 @@ impl<'a> Ejection<'a> {
             }
         }
         self.changes = changes;
-        (best, least)
+        (best, i64::try_from(least).unwrap_or(i64::MAX))
     }
 
     /// Whether, of `equals` stretches of equal cost, the last is to be preferred to what was chosen of the others.
@@ -337,7 +338,9 @@ const MOST: i64 = 1 << 36;
 const FIXED: i64 = 1 << 58;
 
 /// All meetings, by unit; those of one unit by the other, with overlapping ranges of rises united.
-fn meetings(model: &Model) -> Option<(Vec<u32>, Vec<Meeting>)> {
+fn meetings(model: &Model, keep_on: &mut dyn FnMut() -> bool) -> Option<(Vec<u32>, Vec<Meeting>)> {
+    /// Events between two questions.
+    const ASKING: usize = 1 << 10;
     let mut events: Vec<(u32, bool, u32, Part)> = Vec::new();
     for unit in 0..model.units.len() as u32 {
         for part in model.parts(unit) {
@@ -348,7 +351,10 @@ fn meetings(model: &Model) -> Option<(Vec<u32>, Vec<Meeting>)> {
     events.sort_unstable();
     let mut live: Vec<(u32, Part)> = Vec::new();
     let mut found: Vec<(u32, Meeting)> = Vec::new();
-    for (_, begins, unit, part) in events {
+    for (at, (_, begins, unit, part)) in events.into_iter().enumerate() {
+        if at.is_multiple_of(ASKING) && !keep_on() {
+            return None;
+        }
         if !begins {
             let gone = live.iter().position(|it| *it == (unit, part));
             live.swap_remove(gone?);
@@ -373,20 +379,50 @@ fn meetings(model: &Model) -> Option<(Vec<u32>, Vec<Meeting>)> {
         }
         live.push((unit, part));
     }
-    found.sort_unstable();
-    found.dedup_by(|next, it| {
-        let joins = (next.0, next.1.other) == (it.0, it.1.other) && next.1.low < it.1.high;
-        if joins {
-            it.1.high = it.1.high.max(next.1.high);
+    by_unit(model.units.len(), found, keep_on)
+}
+
+/// Sorts meetings by unit, and those of one unit by the other; see [`meetings`].
+fn by_unit(
+    units: usize,
+    found: Vec<(u32, Meeting)>,
+    keep_on: &mut dyn FnMut() -> bool,
+) -> Option<(Vec<u32>, Vec<Meeting>)> {
+    let mut places = vec![0; units + 1];
+    for it in &found {
+        places[it.0 as usize + 1] += 1;
+    }
+    for unit in 0..units {
+        places[unit + 1] += places[unit];
+    }
+    let none = Meeting {
+        other: 0,
+        low: 0,
+        high: 0,
+    };
+    let (mut next, mut all): (Vec<u32>, _) = (places.clone(), vec![none; found.len()]);
+    for (unit, meeting) in found {
+        let place = &mut next[unit as usize];
+        all[*place as usize] = meeting;
+        *place += 1;
+    }
+    let (mut starts, mut meetings) = (vec![0], Vec::<Meeting>::with_capacity(all.len()));
+    for (unit, range) in places.windows(2).enumerate() {
+        if unit.is_multiple_of(1 << 8) && !keep_on() {
+            return None;
         }
-        joins
-    });
-    let mut starts = vec![0; model.units.len() + 1];
-    for (unit, _) in &found {
-        starts[*unit as usize + 1] += 1;
+        let own = &mut all[range[0] as usize..range[1] as usize];
+        own.sort_unstable();
+        let first = meetings.len();
+        for it in own {
+            match meetings[first..].last_mut() {
+                Some(last) if last.other == it.other && it.low < last.high => {
+                    last.high = last.high.max(it.high);
+                }
+                _ => meetings.push(*it),
+            }
+        }
+        starts.push(meetings.len() as u32);
     }
-    for unit in 0..model.units.len() {
-        starts[unit + 1] += starts[unit];
-    }
-    Some((starts, found.into_iter().map(|it| it.1).collect()))
+    Some((starts, meetings))
 }

@@ -13,9 +13,9 @@
 //! load. Searching a gap for each costs more than the gap is worth; hung up, they cost a few steps each. Where the two
 //! would meet, the small ones come down and are placed like the large.
 
-use super::holes::Holes;
 use super::model::Model;
-use super::radix;
+use super::online::Timeline;
+use super::packing::Control;
 
 /// Units that hang, and how deep.
 pub(super) struct Hanging {
@@ -23,8 +23,8 @@ pub(super) struct Hanging {
     pub(super) units: Vec<u32>,
     /// By unit of the model: distance from the ceiling down to its offset.
     pub(super) depth: Vec<u64>,
-    /// Every depth is a multiple of this.
-    pub(super) step: u64,
+    /// The largest depth.
+    pub(super) deepest: u64,
 }
 
 /// Number of size classes.
@@ -42,45 +42,48 @@ pub(super) fn size_class(size: u64) -> usize {
 }
 
 impl Hanging {
-    /// Hangs up the small ones among the units that are not `is_large`: as many size classes, from below, as are sure to
-    /// stay within `room` bytes of the ceiling if nothing is wasted. O(n), nearly.
-    pub(super) fn new(model: &Model, is_large: &[bool], room: u64) -> Self {
-        let step = step(model);
-        let is_plain = |&unit: &u32| {
-            let it = &model.units[unit as usize];
-            let (align, phase) = it.residue.align_and_phase();
-            !is_large[unit as usize]
-                && it.fixed.is_none()
-                && model.parts(unit).len() == 1
-                && model.parts(unit)[0].delta == 0
-                && phase == 0
-                && step.is_multiple_of(align)
-        };
-        let mut units: Vec<u32> = (0..model.units.len() as u32).filter(is_plain).collect();
-        let limit = class_limit(model, &units, room);
-        units.retain(|&unit| size_class(model.units[unit as usize].height) < limit);
-        let depth = hang(model, &units, step);
-        Self { units, depth, step }
+    /// Hangs up the small ones of `timeline`, but for those that are `apart`: as many size classes, from below, as are sure
+    /// to stay within `room` bytes of the ceiling if nothing is wasted. Nothing when `tick` stops it. O(n), nearly.
+    pub(super) fn new(
+        model: &Model,
+        timeline: &Timeline,
+        apart: &[bool],
+        room: u64,
+        tick: &mut dyn FnMut(u64) -> Control,
+    ) -> Option<Self> {
+        let class = |unit: u32| size_class(model.units[unit as usize].height);
+        let limit = class_limit(model, timeline, apart, room);
+        if tick(0) == Control::Stop {
+            return None;
+        }
+        let small = timeline.only(|unit| !apart[unit as usize] && class(unit) < limit);
+        let mut depth = vec![0; model.units.len()];
+        let deepest = small.place(model, &mut depth, tick)?;
+        for &unit in &small.units {
+            let length = model.units[unit as usize].height;
+            depth[unit as usize] += length.next_multiple_of(small.step);
+        }
+        Some(Self {
+            units: small.units,
+            depth,
+            deepest,
+        })
     }
-}
-
-/// The coarsest alignment, if all others divide it; depths are multiples of it.
-fn step(model: &Model) -> u64 {
-    let aligns = model.units.iter().map(|it| it.residue.align_and_phase().0);
-    aligns.max().unwrap_or(1)
 }
 
 /// The class from which on units are too much to hang: the classes below it have no more than `room` bytes live at any
 /// one time, even if each had its most at the same.
-fn class_limit(model: &Model, units: &[u32], room: u64) -> usize {
+fn class_limit(model: &Model, timeline: &Timeline, apart: &[bool], room: u64) -> usize {
     let (mut live, mut most) = ([0u64; CLASSES], [0u64; CLASSES]);
-    let ends = by_end(model, units);
     let mut ended = 0;
-    for &unit in units {
-        let begin = u64::from(model.parts(unit)[0].begin);
-        while ends[ended].0 <= begin {
-            let size = model.units[ends[ended].1 as usize].height;
-            live[size_class(size)] -= size;
+    for &unit in timeline.units.iter().filter(|&&it| !apart[it as usize]) {
+        let begin = model.parts(unit)[0].begin;
+        while timeline.ends[ended].0 <= begin {
+            let gone = timeline.ends[ended].1 as usize;
+            if !apart[gone] {
+                let size = model.units[gone].height;
+                live[size_class(size)] -= size;
+            }
             ended += 1;
         }
         let size = model.units[unit as usize].height;
@@ -94,32 +97,4 @@ fn class_limit(model: &Model, units: &[u32], room: u64) -> usize {
         sum > room
     };
     most.iter().position(exceeds).unwrap_or(CLASSES)
-}
-
-fn by_end(model: &Model, units: &[u32]) -> Vec<(u64, u32)> {
-    let mut ends: Vec<(u64, u32)> = units
-        .iter()
-        .map(|&unit| (u64::from(model.parts(unit)[0].end), unit))
-        .collect();
-    radix::sort_by_key(&mut ends);
-    ends
-}
-
-/// Gives each unit the least depth that is free when it begins. Returns the depths of their lower ends.
-fn hang(model: &Model, units: &[u32], step: u64) -> Vec<u64> {
-    let mut holes = Holes::default();
-    let mut depth = vec![0; model.units.len()];
-    let ends = by_end(model, units);
-    let length = |unit: u32| model.units[unit as usize].height.next_multiple_of(step);
-    let mut ended = 0;
-    for &unit in units {
-        let begin = u64::from(model.parts(unit)[0].begin);
-        while ends[ended].0 <= begin {
-            let gone = ends[ended].1;
-            holes.give(depth[gone as usize] - length(gone), length(gone));
-            ended += 1;
-        }
-        depth[unit as usize] = holes.take(length(unit)) + length(unit);
-    }
-    depth
 }

@@ -5,8 +5,10 @@ use super::bound::loads;
 use super::core::Core;
 use super::hang::{Hanging, size_class};
 use super::heuristics::TICK;
+use super::mend::mend;
 use super::model::Model;
 use super::occupancy::Occupancy;
+use super::online::Timeline;
 use super::packing::{Control, Effort, PackConfig};
 use super::radix;
 use super::run::Run;
@@ -28,32 +30,113 @@ pub(super) fn pack(run: &mut Run<'_>, model: &Model, config: &PackConfig, is_exa
     if run.is_over() {
         return;
     }
+    let room = run.bound / HANGING;
     let (rounds, nodes, leeway) = match config.effort {
         Effort::Fast => (1, 500, run.bound / 256),
         Effort::Default => (8, 3_000, 0),
         Effort::Max => (40, 50_000, 0),
     };
     let loads = loads(model);
-    let mut core = Core::hottest(model, &loads, CORE);
+    let mut tick = |nodes| run.tick(nodes, ONLINE);
+    let mut core = Core::hottest(model, &loads, CORE, &mut tick);
+    let timeline = Timeline::new(model);
+    let hanging = Hanging::new(model, &timeline, &core.flags(), room, &mut tick);
+    in_order_of_time(run, model, &timeline, hanging.as_ref());
+    let Some(hanging) = hanging.filter(|_| !run.is_over() && run.height() > run.bound + leeway)
+    else {
+        return;
+    };
+    let mut start: Option<Vec<u64>> = None;
     for _ in 0..rounds {
         let mut before = 0;
-        let inner = core.pack(run.bound, nodes, config.variation, |spent| {
-            let more = spent - std::mem::replace(&mut before, spent);
-            run.tick(more, NAME)
-        });
+        let inner = core.pack(
+            start.as_deref(),
+            run.bound,
+            nodes,
+            config.variation,
+            |spent| {
+                let more = spent - std::mem::replace(&mut before, spent);
+                run.tick(more, NAME)
+            },
+        );
         if is_exact {
             run.bound = run.bound.max(inner.bound);
         }
         let ceiling = run.bound.max(inner.height) + leeway;
-        let room = run.bound / HANGING;
-        let layout = lay_out(model, &inner.offsets, ceiling, room, &mut |nodes| {
-            run.tick(nodes, NAME)
-        });
-        run.consider(model, &layout.offsets, NAME);
+        let bound = run.bound;
+        let mut tick = |nodes| run.tick(nodes, NAME);
+        let ceiling = ceiling / timeline.step * timeline.step;
+        let Some(mut layout) = lay_out(model, &hanging, &inner.offsets, ceiling, &mut tick) else {
+            return;
+        };
+        let is_mended = config.effort != Effort::Fast
+            && tick(0) == Control::Continue
+            && mend(model, &mut layout.offsets, bound, &mut tick);
+        let name = if is_mended {
+            "core, then first fit and ejections"
+        } else {
+            NAME
+        };
+        run.consider(model, &layout.offsets, name);
         if run.is_over() || !core.grow(&loads, &layout.too_high, LARGEST_CORE) {
             return;
         }
+        start = Some(layout.offsets);
     }
+}
+
+/// What [`in_order_of_time`] calls itself.
+const ONLINE: &str = "in order of time";
+
+/// The first packing of all: a stack of the units that are not on the timeline, on it those that do not hang in order of
+/// time, and on those what hangs. Without `hanging`, when there is no time for anything, everything is in the stack.
+fn in_order_of_time(
+    run: &mut Run<'_>,
+    model: &Model,
+    timeline: &Timeline,
+    hanging: Option<&Hanging>,
+) {
+    let mut is_hung = vec![false; model.units.len()];
+    for &unit in hanging.iter().flat_map(|it| &it.units) {
+        is_hung[unit as usize] = true;
+    }
+    let mut offsets = vec![0; model.units.len()];
+    let standing = hanging.and_then(|hanging| {
+        let large = timeline.only(|unit| !is_hung[unit as usize]);
+        let tick = &mut |nodes| run.tick(nodes, ONLINE);
+        let highest = large.place(model, &mut offsets, tick)?;
+        Some((hanging, large, highest))
+    });
+    let mut is_placed = vec![false; model.units.len()];
+    for &unit in standing
+        .iter()
+        .flat_map(|it| &it.0.units)
+        .chain(standing.iter().flat_map(|it| &it.1.units))
+    {
+        is_placed[unit as usize] = true;
+    }
+    let units = (0u32..).zip(&model.units);
+    let mut top = 0;
+    for (unit, it) in units.clone() {
+        if let Some(offset) = it.fixed {
+            (offsets[unit as usize], top) = (offset, top.max(offset + it.height));
+        }
+    }
+    for (unit, it) in units.filter(|it| it.1.fixed.is_none() && !is_placed[it.0 as usize]) {
+        offsets[unit as usize] = it.residue.at_least(top);
+        top = offsets[unit as usize] + it.height;
+    }
+    if let Some((hanging, large, highest)) = standing {
+        let base = top.next_multiple_of(timeline.step);
+        for unit in large.units {
+            offsets[unit as usize] += base;
+        }
+        let ceiling = base + highest + hanging.deepest;
+        for &unit in &hanging.units {
+            offsets[unit as usize] = ceiling - hanging.depth[unit as usize];
+        }
+    }
+    run.consider(model, &offsets, ONLINE);
 }
 
 /// A packing of all units, and which of them ended above the ceiling.
@@ -62,23 +145,23 @@ struct Layout {
     too_high: Vec<u32>,
 }
 
-/// Times that small units are brought down before the ceiling gives way.
+/// Times that small units are brought down before those that meet others go on top of everything.
 const ROUNDS: usize = 6;
 
-/// Places every unit below `ceiling`, as far as it goes. Those of `known` have their offsets already; small ones that
-/// take up to `room` bytes at a time hang from the ceiling. When `tick` stops it, the rest is stacked on top.
+/// Places every unit below `ceiling`, as far as it goes. Those of `known` have their offsets already; those of `hanging`
+/// hang from the ceiling. Nothing when `tick` stops it.
 fn lay_out(
     model: &Model,
+    hanging: &Hanging,
     known: &[(u32, u64)],
     ceiling: u64,
-    room: u64,
     tick: &mut dyn FnMut(u64) -> Control,
-) -> Layout {
+) -> Option<Layout> {
     let mut is_known = vec![false; model.units.len()];
     let mut standing = Standing::new(model);
     let is_fixed = |unit: &u32| model.units[*unit as usize].fixed.is_some();
     let fixed: Vec<u32> = (0..model.units.len() as u32).filter(is_fixed).collect();
-    let mut control = standing.place_all(&fixed, tick);
+    standing.place_all(&fixed, tick)?;
     for &unit in &fixed {
         is_known[unit as usize] = true;
     }
@@ -87,34 +170,27 @@ fn lay_out(
             is_known[unit as usize] = true;
         }
     }
-    let room = if control == Control::Stop { 0 } else { room };
-    let mut hanging = Hanging::new(model, &is_known, room);
+    let units = hanging.units.iter().copied();
+    let mut hung: Vec<u32> = units.filter(|&unit| !is_known[unit as usize]).collect();
     let mut is_placed = is_known;
-    for &unit in &hanging.units {
+    for &unit in &hung {
         is_placed[unit as usize] = true;
     }
     let mut rest: Vec<u32> = (0..model.units.len() as u32)
         .filter(|&unit| !is_placed[unit as usize])
         .collect();
     by_size(model, &mut rest);
-    if control == Control::Continue {
-        control = standing.place_all(&rest, tick);
-    } else {
-        standing.stack(&rest);
-    }
-    let ceiling = ceiling / hanging.step * hanging.step;
+    standing.place_all(&rest, tick)?;
     for _ in 0..ROUNDS {
-        if control == Control::Stop {
-            break;
-        }
-        let mut down = hanging.come_down(model, &standing.tops, ceiling);
+        let mut down = come_down(model, &standing.tops, hanging, &mut hung, ceiling, tick)?;
         if down.is_empty() {
-            break;
+            return standing.finish(hanging, &hung, ceiling, &[], tick);
         }
         by_size(model, &mut down);
-        control = standing.place_all(&down, tick);
+        standing.place_all(&down, tick)?;
     }
-    standing.finish(&hanging, ceiling)
+    let met = come_down(model, &standing.tops, hanging, &mut hung, ceiling, tick)?;
+    standing.finish(hanging, &hung, ceiling, &met, tick)
 }
 
 /// Sorts units by size class, the largest first; those of one class stay in order of time, so that memory is walked
@@ -125,18 +201,29 @@ fn by_size(model: &Model, units: &mut [u32]) {
     });
 }
 
-impl Hanging {
-    /// Takes off those that meet what stands below a ceiling.
-    fn come_down(&mut self, model: &Model, tops: &Tops, ceiling: u64) -> Vec<u32> {
-        let depth = &self.depth;
-        let meets = |&unit: &u32| {
+/// Takes off those of `hung` that meet what stands below a ceiling; nothing when `tick` stops it.
+fn come_down(
+    model: &Model,
+    tops: &Tops,
+    hanging: &Hanging,
+    hung: &mut Vec<u32>,
+    ceiling: u64,
+    tick: &mut dyn FnMut(u64) -> Control,
+) -> Option<Vec<u32>> {
+    let mut down = Vec::new();
+    let mut up = Vec::with_capacity(hung.len());
+    for units in hung.chunks(16 * TICK as usize) {
+        if tick(0) == Control::Stop {
+            return None;
+        }
+        for &unit in units {
             let part = model.parts(unit)[0];
-            tops.over(part.begin, part.end) + depth[unit as usize] > ceiling
-        };
-        let (down, up) = std::mem::take(&mut self.units).into_iter().partition(meets);
-        self.units = up;
-        down
+            let both = tops.over(part.begin, part.end) + hanging.depth[unit as usize];
+            if both > ceiling { &mut down } else { &mut up }.push(unit);
+        }
     }
+    *hung = up;
+    Some(down)
 }
 
 /// What is placed from the ground up.
@@ -186,52 +273,50 @@ impl<'a> Standing<'a> {
             .max(offset + self.model.units[unit as usize].height);
     }
 
-    /// Places units at the lowest places that are free, or on top of everything once stopped.
-    fn place_all(&mut self, units: &[u32], tick: &mut dyn FnMut(u64) -> Control) -> Control {
-        for (at, &unit) in units.iter().enumerate() {
+    /// Places units at the lowest places that are free; nothing when `tick` stops it.
+    fn place_all(&mut self, units: &[u32], tick: &mut dyn FnMut(u64) -> Control) -> Option<()> {
+        for &unit in units {
             self.placed += 1;
             if self.placed.is_multiple_of(TICK) && tick(TICK) == Control::Stop {
-                self.stack(&units[at..]);
-                return Control::Stop;
+                return None;
             }
             let fixed = self.model.units[unit as usize].fixed;
             let offset = fixed.unwrap_or_else(|| self.occupancy.first_fit(self.model, unit, 0));
             self.put(unit, offset);
         }
-        Control::Continue
+        Some(())
     }
 
-    /// Places units on top of everything: quick, and always valid.
-    fn stack(&mut self, units: &[u32]) {
-        for &unit in units {
-            let it = &self.model.units[unit as usize];
-            let offset = it.fixed.unwrap_or_else(|| it.residue.at_least(self.height));
-            self.note(unit, offset);
-        }
-    }
-
-    /// Fixes the offsets of what hangs, under a ceiling that is raised where it must be.
-    fn finish(mut self, hanging: &Hanging, ceiling: u64) -> Layout {
+    /// Gives what hangs its offsets, and stacks those that `met` others on top of everything; nothing when `tick` stops
+    /// it.
+    fn finish(
+        mut self,
+        hanging: &Hanging,
+        hung: &[u32],
+        ceiling: u64,
+        met: &[u32],
+        tick: &mut dyn FnMut(u64) -> Control,
+    ) -> Option<Layout> {
         let end =
             |unit: &u32| self.offsets[*unit as usize] + self.model.units[*unit as usize].height;
         let standing = 0..self.model.units.len() as u32;
         let mut too_high: Vec<u32> = standing.filter(|unit| end(unit) > ceiling).collect();
-        let mut needed = ceiling;
-        for &unit in &hanging.units {
-            let part = self.model.parts(unit)[0];
-            let both = self.tops.over(part.begin, part.end) + hanging.depth[unit as usize];
-            if both > ceiling {
-                too_high.push(unit);
-            }
-            needed = needed.max(both);
+        if tick(0) == Control::Stop {
+            return None;
         }
-        let lifted = needed.next_multiple_of(hanging.step);
-        for &unit in &hanging.units {
-            self.offsets[unit as usize] = lifted - hanging.depth[unit as usize];
+        let mut top = self.height.max(ceiling);
+        for &unit in hung {
+            self.offsets[unit as usize] = ceiling - hanging.depth[unit as usize];
         }
-        Layout {
+        for &unit in met {
+            let it = &self.model.units[unit as usize];
+            self.offsets[unit as usize] = it.residue.at_least(top);
+            top = self.offsets[unit as usize] + it.height;
+        }
+        too_high.extend(met);
+        Some(Layout {
             offsets: self.offsets,
             too_high,
-        }
+        })
     }
 }

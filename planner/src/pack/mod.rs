@@ -2,13 +2,21 @@
 //!
 //! ```
 //! use slabplan_planner::pack::{Buffer, Control, PackConfig, Problem, pack, validate};
+//! use std::time::{Duration, Instant};
 //!
-//! let buffers = vec![Buffer::new(0, 0, 4, 64), Buffer::new(1, 2, 6, 32), Buffer::new(2, 4, 8, 64)];
-//! let problem = Problem { buffers, ..Problem::default() };
-//! let packing = pack(&problem, &PackConfig::default(), &mut |_| Control::Continue)?;
-//! assert_eq!((packing.height, packing.optimal), (96, true));
+//! // Number, first point of time at which it is live, first at which it is not, bytes.
+//! let buffers = vec![Buffer::new(0, 0, 4, 64), Buffer::new(1, 4, 8, 64), Buffer::new(2, 2, 6, 32)];
+//! let problem = Problem { buffers, capacity: Some(96), ..Problem::default() };
+//!
+//! // The packer reads no clock: a deadline is an answer to its question whether to go on.
+//! let deadline = Instant::now() + Duration::from_secs(1);
+//! let packing = pack(&problem, &PackConfig::default(), &mut |_progress| {
+//!     if Instant::now() < deadline { Control::Continue } else { Control::Stop }
+//! })
+//! .expect("sizes, alignments and fixed offsets that make sense");
+//!
+//! assert_eq!((packing.height, packing.lower_bound, packing.optimal), (96, 96, true));
 //! assert_eq!(validate(&problem, &packing.offsets), Ok(96));
-//! # Ok::<(), slabplan_planner::pack::ProblemError>(())
 //! ```
 
 mod bound;
@@ -20,9 +28,11 @@ mod heuristics;
 mod holes;
 pub mod json;
 mod large;
+mod mend;
 mod misfit;
 mod model;
 mod occupancy;
+mod online;
 mod packing;
 mod problem;
 mod radix;

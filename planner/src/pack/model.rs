@@ -74,7 +74,11 @@ impl Model {
             return Ok(None);
         };
         let draft = if problem.ties.is_empty() && shared.is_empty() {
-            Draft::of_single_buffers(problem, &spans)
+            let draft = Draft::of_single_buffers(problem, &spans, &mut is_stopped);
+            let Some(draft) = draft else {
+                return Ok(None);
+            };
+            draft
         } else {
             Draft::of_groups(problem, shared, &spans)?
         };
@@ -228,7 +232,11 @@ struct Draft {
 
 impl Draft {
     /// Every buffer is a unit.
-    fn of_single_buffers(problem: &Problem, spans: &Spans) -> Self {
+    fn of_single_buffers(
+        problem: &Problem,
+        spans: &Spans,
+        is_stopped: &mut dyn FnMut() -> bool,
+    ) -> Option<Self> {
         let count = problem.buffers.len();
         let mut draft = Self {
             units: Vec::with_capacity(count),
@@ -237,6 +245,9 @@ impl Draft {
             position: (0..count as u32).map(|unit| (unit, 0)).collect(),
         };
         for (index, buffer) in (0u32..).zip(&problem.buffers) {
+            if (index as usize).is_multiple_of(ASKING) && is_stopped() {
+                return None;
+            }
             let first_part = draft.parts.len();
             let part = |&(begin, end): &(u32, u32)| Part {
                 begin,
@@ -251,7 +262,7 @@ impl Draft {
             };
             draft.push(first_part, buffer.size, placement, buffer.hint);
         }
-        draft
+        Some(draft)
     }
 
     /// Every group of tied and shared buffers is a unit.
@@ -315,22 +326,25 @@ impl Draft {
             let unit = &self.units[unit as usize];
             &self.parts[unit.first_part as usize..unit.last_part as usize]
         };
-        let mut order: Vec<(u64, u32)> = (0..self.units.len() as u32)
-            .map(|unit| {
-                let first = parts(unit).first();
-                let time =
-                    first.map_or(0, |it| (u64::from(it.begin) + 1) << 32 | u64::from(it.end));
-                (time, unit)
-            })
-            .collect();
+        // Begin, end and number; units that are never live come first.
+        let keyed = (0..self.units.len() as u32).map(|unit| {
+            let first = parts(unit).first();
+            first.map_or((0, 0, unit), |it| (it.begin + 1, it.end, unit))
+        });
+        let keyed: Vec<(u32, u32, u32)> = keyed.collect();
         if is_stopped() {
             return None;
         }
-        radix::sort_by_key(&mut order);
-        for same in order
-            .chunk_by_mut(|a, b| a.0 == b.0)
-            .filter(|it| it.len() > 1)
-        {
+        let keyed = radix::by_small_key(keyed, sections, |it| it.1);
+        if is_stopped() {
+            return None;
+        }
+        let mut order = radix::by_small_key(keyed, sections, |it| it.0);
+        let alike = order.chunk_by_mut(|a, b| (a.0, a.1) == (b.0, b.1));
+        for (at, same) in (1usize..).zip(alike) {
+            if at.is_multiple_of(ASKING) && is_stopped() {
+                return None;
+            }
             same.sort_unstable_by(|a, b| {
                 let key = |unit: u32| {
                     let it = &self.units[unit as usize];
@@ -342,9 +356,9 @@ impl Draft {
                         self.ids[unit as usize],
                     )
                 };
-                parts(a.1)
-                    .cmp(parts(b.1))
-                    .then_with(|| key(a.1).cmp(&key(b.1)))
+                parts(a.2)
+                    .cmp(parts(b.2))
+                    .then_with(|| key(a.2).cmp(&key(b.2)))
             });
         }
         if is_stopped() {
@@ -358,7 +372,10 @@ impl Draft {
             options: ShareOptions::default(),
         };
         let mut place = vec![0; self.units.len()];
-        for &(_, unit) in &order {
+        for (at, &(.., unit)) in (1usize..).zip(&order) {
+            if at.is_multiple_of(ASKING) && is_stopped() {
+                return None;
+            }
             place[unit as usize] = model.units.len() as u32;
             let first_part = model.parts.len() as u32;
             model.parts.extend_from_slice(parts(unit));
@@ -375,6 +392,9 @@ impl Draft {
         Some(model)
     }
 }
+
+/// Units between two questions whether to go on.
+const ASKING: usize = 1 << 16;
 
 /// Makes the parts of a unit disjoint: those of the same bytes that touch in time are joined, and where members of the
 /// unit overlap in time and bytes, the stretch of time is cut and the bytes united.
@@ -483,7 +503,10 @@ fn sections(problem: &Problem, is_stopped: &mut dyn FnMut() -> bool) -> Option<(
     };
     spans.starts.push(0);
     let (mut starts, mut ends) = (Vec::<(u64, u32)>::new(), Vec::<(u64, u32)>::new());
-    for buffer in &problem.buffers {
+    for (at, buffer) in problem.buffers.iter().enumerate() {
+        if at.is_multiple_of(ASKING) && is_stopped() {
+            return None;
+        }
         for span in buffer
             .live
             .iter()
@@ -504,7 +527,10 @@ fn sections(problem: &Problem, is_stopped: &mut dyn FnMut() -> bool) -> Option<(
     }
     // At one time, ends come before starts, as spans are half-open.
     let (mut section, mut ended) = (0, 0);
-    for &(start, index) in &starts {
+    for (at, &(start, index)) in starts.iter().enumerate() {
+        if at.is_multiple_of(ASKING) && is_stopped() {
+            return None;
+        }
         let first = ended;
         while ends[ended].0 <= start {
             spans.list[ends[ended].1 as usize].1 = section + 1;

@@ -33,6 +33,38 @@ pub(super) fn sort_descending(list: &mut [u32], key: impl Fn(u32) -> u64) {
     }
 }
 
+/// The list in the order of a key of at most `limit`; those of equal keys stay in their order. O(n + limit).
+pub(super) fn by_small_key<T: Copy + Default>(
+    mut list: Vec<T>,
+    limit: u32,
+    key: impl Fn(&T) -> u32,
+) -> Vec<T> {
+    if list.len() < limit as usize / 16 {
+        list.sort_by_key(key);
+        return list;
+    }
+    let mut next = vec![0u32; limit as usize + 1];
+    for it in &list {
+        next[key(it) as usize] += 1;
+    }
+    first_places(&mut next);
+    let mut sorted = vec![T::default(); list.len()];
+    for it in list {
+        let place = &mut next[key(&it) as usize];
+        sorted[*place as usize] = it;
+        *place += 1;
+    }
+    sorted
+}
+
+/// Turns numbers of things into the number of those before.
+fn first_places(counts: &mut [u32]) {
+    let mut first = 0;
+    for place in counts {
+        first += std::mem::replace(place, first);
+    }
+}
+
 /// Distributes by one digit.
 fn pass(from: &[(u64, u32)], into: &mut [(u64, u32)], shift: u32) {
     let digit = |key: u64| (key >> shift) as usize & ((1 << DIGIT) - 1);
@@ -40,10 +72,7 @@ fn pass(from: &[(u64, u32)], into: &mut [(u64, u32)], shift: u32) {
     for it in from {
         next[digit(it.0)] += 1;
     }
-    let mut first = 0;
-    for place in &mut next {
-        first += std::mem::replace(place, first);
-    }
+    first_places(&mut next);
     for it in from {
         let place = &mut next[digit(it.0)];
         into[*place as usize] = *it;
@@ -53,7 +82,7 @@ fn pass(from: &[(u64, u32)], into: &mut [(u64, u32)], shift: u32) {
 
 #[cfg(test)]
 mod tests {
-    use super::sort_by_key;
+    use super::{by_small_key, sort_by_key};
 
     #[test]
     fn sorts_like_a_stable_sort() {
@@ -64,6 +93,17 @@ mod tests {
             expected.sort_unstable();
             sort_by_key(&mut list);
             assert_eq!(list, expected, "{bits} bits");
+        }
+    }
+
+    #[test]
+    fn small_keys_sort_stably() {
+        for limit in [0, 3, 700, 200_000] {
+            let key = |at: u32| at.wrapping_mul(0x9e37_79b9) % (limit + 1);
+            let list: Vec<(u32, u32)> = (0..5_000).map(|at| (key(at), at)).collect();
+            let mut expected = list.clone();
+            expected.sort_unstable();
+            assert_eq!(by_small_key(list, limit, |it| it.0), expected, "{limit}");
         }
     }
 }

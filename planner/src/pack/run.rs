@@ -67,6 +67,7 @@ fn pack_steps(
     };
     check_fixed(problem, &apart)?;
     run.bound = lower_bound(problem, &apart);
+    run.tick(0, "bound");
     if problem.may_share.is_empty() {
         run.first(problem, &apart, config);
         run.eject(&apart, config.effort);
@@ -103,7 +104,7 @@ fn stack(problem: &Problem) -> Packing {
 const LARGE: usize = 4_000;
 
 /// Units placed in rounds of local search, where the core of a large problem did not reach the bound.
-const FURTHER: usize = 200_000;
+const FURTHER: usize = 40_000;
 
 /// What [`Run::eject`] calls itself.
 const EJECTIONS: &str = "ejections";

@@ -1,0 +1,82 @@
+//! An online pass: units in order of time, each into the lowest hole that is free when it begins, as an allocator would
+//! that is told what to place at the moment when it is needed.
+//!
+//! The quickest packing there is but for stacking everything: it is made first of all for a large problem, so that there
+//! is something to hand over however early the caller stops. XLA's "fast merge" does the like, with the tightest hole.
+
+use super::heuristics::TICK;
+use super::holes::Holes;
+use super::model::Model;
+use super::packing::Control;
+use super::radix;
+
+/// Units of one part and no phase, in order of time, and when they end.
+pub(super) struct Timeline {
+    /// In the model's order, which is by begin.
+    pub(super) units: Vec<u32>,
+    /// `(end, unit)`, by end.
+    pub(super) ends: Vec<(u32, u32)>,
+    /// The coarsest alignment: those of the units divide it.
+    pub(super) step: u64,
+}
+
+impl Timeline {
+    /// The units that an online pass can place. O(n).
+    pub(super) fn new(model: &Model) -> Self {
+        let aligns = model.units.iter().map(|it| it.residue.align_and_phase().0);
+        let step = aligns.max().unwrap_or(1);
+        let is_plain = |&unit: &u32| {
+            let it = &model.units[unit as usize];
+            let (align, phase) = it.residue.align_and_phase();
+            let parts = model.parts(unit);
+            let is_rigid = it.fixed.is_some() || phase != 0 || !step.is_multiple_of(align);
+            !is_rigid && parts.len() == 1 && parts[0].delta == 0
+        };
+        let units: Vec<u32> = (0..model.units.len() as u32).filter(is_plain).collect();
+        let ends = units.iter().map(|&unit| (model.parts(unit)[0].end, unit));
+        let ends = radix::by_small_key(ends.collect(), model.sections, |it| it.0);
+        Self { units, ends, step }
+    }
+
+    /// Some of the units. O(n).
+    pub(super) fn only(&self, has: impl Fn(u32) -> bool) -> Self {
+        let units = self.units.iter().copied();
+        let ends = self.ends.iter().copied();
+        Self {
+            units: units.filter(|&unit| has(unit)).collect(),
+            ends: ends.filter(|it| has(it.1)).collect(),
+            step: self.step,
+        }
+    }
+
+    /// Gives each unit the lowest place that is free when it begins, `place[unit]`, and returns the highest end, or
+    /// nothing once `tick` says so. O(n √n) at the very most, and nearly O(n).
+    pub(super) fn place(
+        &self,
+        model: &Model,
+        place: &mut [u64],
+        tick: &mut dyn FnMut(u64) -> Control,
+    ) -> Option<u64> {
+        let mut holes = Holes::default();
+        let length = |unit: u32| {
+            let height = model.units[unit as usize].height;
+            height.next_multiple_of(self.step)
+        };
+        let (mut ended, mut highest) = (0, 0);
+        for (done, &unit) in (1u64..).zip(&self.units) {
+            if done.is_multiple_of(16 * TICK) && tick(0) == Control::Stop {
+                return None;
+            }
+            let begin = model.parts(unit)[0].begin;
+            while self.ends[ended].0 <= begin {
+                let gone = self.ends[ended].1;
+                holes.give(place[gone as usize], length(gone));
+                ended += 1;
+            }
+            let start = holes.take(length(unit));
+            place[unit as usize] = start;
+            highest = highest.max(start + length(unit));
+        }
+        Some(highest)
+    }
+}
