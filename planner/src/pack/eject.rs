@@ -15,6 +15,9 @@ const MAX_MEETINGS: usize = 1 << 22;
 /// Steps of the first searches; each time all policies have had their turn, they get twice as many.
 const FIRST_STEPS: u64 = 100_000;
 
+/// Steps between two questions whether to go on.
+const ASKING: u64 = 1 << 14;
+
 /// Steps that placing one unit takes, roughly: effort is reported in placements.
 pub(super) const STEPS_PER_PLACEMENT: u64 = 64;
 
@@ -91,7 +94,7 @@ pub(super) fn lower(
         let between = bound + (height - 1 - bound) * eighths / 8;
         let ceiling = if at_bound { bound } else { between };
         let steps = FIRST_STEPS << (turn / turns).min(40);
-        let is_found = search.run(&offsets, ceiling, steps);
+        let is_found = search.run(&offsets, ceiling, steps, &mut keep_on);
         if is_found {
             offsets.copy_from_slice(&search.offsets);
             height = model.height(&offsets);
@@ -159,8 +162,15 @@ impl<'a> Ejection<'a> {
     }
 
     /// Searches from a packing for one of at most `ceiling`, for about so many steps; true when `self.offsets` is one.
-    fn run(&mut self, packing: &[u64], ceiling: u64, steps: u64) -> bool {
+    fn run(
+        &mut self,
+        packing: &[u64],
+        ceiling: u64,
+        steps: u64,
+        keep_on: &mut dyn FnMut(u64) -> bool,
+    ) -> bool {
         let end = self.steps.saturating_add(steps);
+        let mut asking = self.steps + ASKING;
         self.offsets.copy_from_slice(packing);
         self.waiting.clear();
         for unit in 0..packing.len() as u32 {
@@ -173,6 +183,12 @@ impl<'a> Ejection<'a> {
             }
         }
         while let Some((_, unit)) = self.waiting.pop() {
+            if self.steps >= asking {
+                asking = self.steps + ASKING;
+                if !keep_on(self.steps) {
+                    return false;
+                }
+            }
             if self.steps >= end || !self.settle(unit, ceiling) {
                 return false;
             }
@@ -340,7 +356,7 @@ const FIXED: i64 = 1 << 58;
 /// All meetings, by unit; those of one unit by the other, with overlapping ranges of rises united.
 fn meetings(model: &Model, keep_on: &mut dyn FnMut() -> bool) -> Option<(Vec<u32>, Vec<Meeting>)> {
     /// Events between two questions.
-    const ASKING: usize = 1 << 10;
+    const EVENTS: usize = 1 << 10;
     let mut events: Vec<(u32, bool, u32, Part)> = Vec::new();
     for unit in 0..model.units.len() as u32 {
         for part in model.parts(unit) {
@@ -352,7 +368,7 @@ fn meetings(model: &Model, keep_on: &mut dyn FnMut() -> bool) -> Option<(Vec<u32
     let mut live: Vec<(u32, Part)> = Vec::new();
     let mut found: Vec<(u32, Meeting)> = Vec::new();
     for (at, (_, begins, unit, part)) in events.into_iter().enumerate() {
-        if at.is_multiple_of(ASKING) && !keep_on() {
+        if at.is_multiple_of(EVENTS) && !keep_on() {
             return None;
         }
         if !begins {

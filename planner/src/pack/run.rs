@@ -207,6 +207,9 @@ impl<'a> Run<'a> {
     fn heuristic(&mut self, model: &Model, heuristic: Heuristic) {
         if !self.is_over() {
             let name = heuristic.name();
+            if self.tick(0, name) == Control::Stop && self.best.is_some() {
+                return;
+            }
             let (offsets, _) = heuristic.run(model, &mut |nodes| self.tick(nodes, name));
             self.consider(model, &offsets, name);
         }
@@ -229,10 +232,12 @@ impl<'a> Run<'a> {
             |offsets| {
                 let mut run = run.borrow_mut();
                 run.consider(model, offsets, name);
+                // A small problem is placed between two questions of the placement.
+                let control = run.tick(0, name);
                 if run.is_over() {
                     Control::Stop
                 } else {
-                    Control::Continue
+                    control
                 }
             },
         );
