@@ -228,7 +228,9 @@ impl<'a> ShareRules<'a> {
         };
         !self.live.is_live_out(comp, value)
             && !self.ports.is_pinned(value)
-            && !ranges[k + 1..].iter().any(|r| self.comes_back(value, r.start, t))
+            && !ranges[k + 1..]
+                .iter()
+                .any(|r| self.comes_back(value, r.start, t))
     }
 
     /// Whether what `value` is at moment `t` may still be needed at the later moment `at`, where a

@@ -133,6 +133,75 @@ fn a_wrong_plan_ends_with_status_1() {
 }
 
 #[test]
+fn a_right_plan_that_does_not_fit_ends_with_status_1() {
+    let (_folder, path) = temp("plan.json", b"");
+    assert_eq!(run(&["plan", MODEL, "-o", &path]).status, 0);
+    let r = run(&["check", MODEL, &path, "--limit", "1KiB"]);
+    assert_eq!(r.status, 1, "{}", r.stderr);
+    assert!(r.stdout.contains("the plan is right"), "{}", r.stdout);
+    assert!(r.stdout.contains("does not fit: hbm needs"), "{}", r.stdout);
+    let inputs = "fixtures/models/adam_mlp_step/inputs.safetensors";
+    let r = run(&[
+        "run", MODEL, "--inputs", inputs, "--limit", "1KiB", "--json",
+    ]);
+    assert_eq!(r.status, 1, "{}", r.stderr);
+    let json: serde_json::Value = serde_json::from_str(&r.stdout).unwrap();
+    assert_eq!(json["fits"], false);
+}
+
+#[test]
+fn a_byte_order_mark_is_passed_over() {
+    let text = std::fs::read(paths::root().join("fixtures/rules/h02_carry_modified.hlo")).unwrap();
+    let (_folder, path) = temp("marked.hlo", &[b"\xef\xbb\xbf", &text[..]].concat());
+    assert_eq!(run(&["verify", &path]).status, 0);
+}
+
+#[test]
+fn two_results_do_not_go_to_one_file() {
+    let (_folder, path) = temp("out.json", b"as it was");
+    refused(
+        &["plan", MODEL, "-o", &path, "--emit-module", &path],
+        &["the same file"],
+    );
+    assert_eq!(std::fs::read(&path).unwrap(), b"as it was");
+}
+
+#[test]
+fn csv_is_refused_where_it_would_lose_pairs() {
+    let problem = br#"{"buffers": [{"id": "a", "live": [[0, 2]], "size": 4}, {"id": "b", "live": [[1, 3]], "size": 4}],
+        "may_share": [["a", "b"]]}"#;
+    let (folder, path) = temp("problem.json", problem);
+    let out = folder.path().join("out.csv");
+    refused(
+        &["pack", &path, "-o", out.to_str().unwrap()],
+        &["may_share", ".json"],
+    );
+    assert!(!out.exists());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_device_is_an_error() {
+    for args in [
+        &["verify", MODEL][..],
+        &["verify", MODEL, "--json"],
+        &["plan", MODEL],
+        &["print", MODEL],
+    ] {
+        let full = std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let mut command = std::process::Command::new(slabplan_tests::cli::binary());
+        let command = command.args(args).current_dir(paths::root()).stdout(full);
+        let output = command.output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+        assert!(stderr.contains("standard output"), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
 fn run_compares_with_expected_results() {
     let folder = "fixtures/models/adam_mlp_step";
     let inputs = format!("{folder}/inputs.safetensors");

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 use slabplan_ir::Module;
 use slabplan_ir::check::{CheckReport, InPlace, Promised, Violations, check_with};
-use slabplan_ir::plan::{self, PlanHeader};
+use slabplan_ir::plan::{self, Plan, PlanHeader};
 
 use super::judge::judged;
 use super::load::{ModuleArg, TargetArgs, TransformArgs};
@@ -67,7 +67,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
         plan::from_text(&module, &text)
     }
     .map_err(wrong_plan)?;
-    answer(args, &module, &check(&module, &plan, &target))
+    answer(args, &module, &plan, &check(&module, &plan, &target))
 }
 
 /// Judges a plan in XLA's form.
@@ -75,7 +75,7 @@ fn judge(args: &Args, assignment: &str, in_place: InPlace) -> Result<Answer, Cli
     let judged = judged(&args.module, assignment, &args.target)?;
     let module = &judged.module;
     let result = check_with(module, &judged.xla.plan, &judged.target, in_place);
-    answer(args, module, &result)
+    answer(args, module, &judged.xla.plan, &result)
 }
 
 /// The passes that made the module the plan is for.
@@ -98,17 +98,17 @@ fn read_plan(path: &str) -> Result<String, CliError> {
 fn answer(
     args: &Args,
     module: &Module,
+    plan: &Plan,
     result: &Result<CheckReport, Violations>,
 ) -> Result<Answer, CliError> {
-    let answer = if result.is_ok() {
-        Answer::Yes
-    } else {
-        Answer::No
+    let answer = match result {
+        Ok(report) if report.fits => Answer::Yes,
+        _ => Answer::No,
     };
     let text = if args.json {
         format!("{}\n", result_json(module, result))
     } else {
-        result_text(module, result)
+        result_text(module, plan, result)
     };
     output::write("-", text.as_bytes())?;
     Ok(answer)
@@ -139,7 +139,7 @@ fn result_json(module: &Module, result: &Result<CheckReport, Violations>) -> Val
     }
 }
 
-fn result_text(module: &Module, result: &Result<CheckReport, Violations>) -> String {
+fn result_text(module: &Module, plan: &Plan, result: &Result<CheckReport, Violations>) -> String {
     let name = module.str(module.name);
     let report = match result {
         Ok(report) => report,
@@ -149,6 +149,15 @@ fn result_text(module: &Module, result: &Result<CheckReport, Violations>) -> Str
         "{name}: the plan is right: {} values keep their bytes over {} reads and {} writes\n",
         report.values, report.reads, report.writes
     );
+    for (space, found) in plan.spaces.iter().zip(&report.spaces) {
+        if !found.fits {
+            let _ = writeln!(
+                out,
+                "but it does not fit: {} needs {} and has {}",
+                space.name, space.slab, found.capacity
+            );
+        }
+    }
     let promised = &report.promised;
     if promised.is_empty() {
         return out;

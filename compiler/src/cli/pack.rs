@@ -48,6 +48,8 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let mut named = load(&args.problem)?;
+    let form = args.output.as_deref().map(|path| Form::of(path, &named));
+    let form = form.transpose()?;
     if let Some(capacity) = args.capacity {
         named.problem.capacity = Some(capacity.get());
     }
@@ -76,14 +78,10 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     // Whatever the packer says, nothing leaves unchecked.
     validate_fast(&named.problem, &packing.offsets)
         .map_err(|e| CliError::new(format!("internal error: the packing is not valid: {e}")))?;
-    if let Some(path) = &args.output {
-        let text = if std::path::Path::new(path)
-            .extension()
-            .is_some_and(|it| it == "json")
-        {
-            pack::json::print(&named, Some(&packing.offsets))
-        } else {
-            csv::print(&named, Some(&packing.offsets))
+    if let (Some(path), Some(form)) = (&args.output, form) {
+        let text = match form {
+            Form::Json => pack::json::print(&named, Some(&packing.offsets)),
+            Form::Csv => csv::print(&named, Some(&packing.offsets)),
         };
         output::write(path, text.as_bytes())?;
     }
@@ -103,6 +101,29 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
         eprint!("{}", why_not(&named, &packing)?);
     }
     Ok(Answer::No)
+}
+
+/// How a packing is written.
+#[derive(Clone, Copy)]
+enum Form {
+    Csv,
+    Json,
+}
+
+impl Form {
+    /// By the name's extension: `.json`, or else CSV, which has no place for what lies on the same bytes.
+    fn of(path: &str, named: &Named) -> Result<Self, CliError> {
+        let extension = std::path::Path::new(path).extension();
+        if extension.is_some_and(|it| it.eq_ignore_ascii_case("json")) {
+            return Ok(Self::Json);
+        }
+        if named.problem.may_share.is_empty() && named.problem.ties.is_empty() {
+            return Ok(Self::Csv);
+        }
+        Err(CliError::new(format!(
+            "{path}: CSV can't hold may_share and ties; give a name that ends in .json"
+        )))
+    }
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {

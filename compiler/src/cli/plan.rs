@@ -37,6 +37,11 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let form = args.output.as_deref().map(PlanForm::of).transpose()?;
+    if args.output.is_some() && args.output == args.emit_module {
+        return Err(CliError::new(
+            "-o and --emit-module name the same file; the plan and the module need one each",
+        ));
+    }
     let target = args.target.load()?;
     let (module, origin) = args.module.load()?;
     let compiled = compile(module, &target, &args.planning.config())

@@ -97,7 +97,12 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let compiled = compile(module, &target, &args.planning.config())
         .map_err(|e| CliError::from_compile(e, &origin))?;
     if !compiled.fits() {
-        output::write("-", report::plan_summary(&compiled).as_bytes())?;
+        let text = if args.json {
+            format!("{}\n", report::plan_json(&compiled, origin.parse_seconds))
+        } else {
+            report::plan_summary(&compiled)
+        };
+        output::write("-", text.as_bytes())?;
         return Ok(Answer::No);
     }
     let watch = Arc::new(Watch::default());

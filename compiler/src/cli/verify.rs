@@ -5,6 +5,7 @@ use slabplan_ir::verify::{VerifyError, verify};
 
 use super::load::ModuleArg;
 use super::{Answer, CliError};
+use crate::output;
 
 /// Arguments of `verify`.
 #[derive(Debug, clap::Args)]
@@ -29,18 +30,16 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
                 .map(|e| error_json(e, origin.text.as_deref()))
                 .collect()
         };
-        println!(
-            "{}",
-            json!({
-                "module": module.str(module.name),
-                "instructions": module.instrs.len(),
-                "computations": module.computations.len(),
-                "scheduled": module.is_scheduled,
-                "valid": errors.is_none(),
-                "errors": list(errors.as_ref().map_or(&[], |e| &e.errors)),
-                "warnings": list(&warnings),
-            })
-        );
+        let report = json!({
+            "module": module.str(module.name),
+            "instructions": module.instrs.len(),
+            "computations": module.computations.len(),
+            "scheduled": module.is_scheduled,
+            "valid": errors.is_none(),
+            "errors": list(errors.as_ref().map_or(&[], |e| &e.errors)),
+            "warnings": list(&warnings),
+        });
+        output::write("-", format!("{report}\n").as_bytes())?;
     }
     if let Some(errors) = errors {
         return Err(CliError::Invalid {
@@ -53,8 +52,8 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
         eprintln!("warning: {}: {w}", origin.name);
     }
     if !args.json {
-        println!(
-            "{}: module {} is valid: {} instructions in {} computations, {}",
+        let text = format!(
+            "{}: module {} is valid: {} instructions in {} computations, {}\n",
             origin.name,
             module.str(module.name),
             module.instrs.len(),
@@ -65,6 +64,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
                 "not scheduled"
             },
         );
+        output::write("-", text.as_bytes())?;
     }
     Ok(Answer::Yes)
 }

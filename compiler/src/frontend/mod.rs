@@ -89,7 +89,11 @@ pub fn read(path: &str) -> Result<Source, LoadError> {
     } else {
         std::fs::read(Path::new(path)).map_err(read_error)?
     };
-    let bytes = decompress(&name, raw)?;
+    let mut bytes = decompress(&name, raw)?;
+    // Some editors begin a text with a byte order mark; no proto begins so.
+    if bytes.starts_with(b"\xef\xbb\xbf") {
+        bytes.drain(..3);
+    }
     if bytes.len() as u64 > MAX_INPUT {
         return Err(LoadError::TooLarge { name });
     }

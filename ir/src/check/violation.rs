@@ -267,7 +267,8 @@ impl Violations {
 
 impl fmt::Display for Violations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "the plan is wrong in {} places:", self.total)?;
+        let places = if self.total == 1 { "place" } else { "places" };
+        writeln!(f, "the plan is wrong in {} {places}:", self.total)?;
         for v in &self.list {
             writeln!(f, "  {v}")?;
         }

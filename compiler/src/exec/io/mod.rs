@@ -135,7 +135,7 @@ pub fn write_arrays(path: &Path, arrays: &[(String, HostArray)]) -> Result<(), I
         path: path.to_owned(),
         problem,
     })?;
-    std::fs::write(path, bytes).map_err(|source| IoError::File {
+    crate::output::write_file(path, &bytes).map_err(|source| IoError::File {
         path: path.to_owned(),
         source,
     })
