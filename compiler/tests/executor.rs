@@ -670,9 +670,9 @@ ENTRY e {
     let executable =
         Executable::new(&compiled.module, compiled.plan(), ExecConfig::default()).unwrap();
     assert!(
-        executable.scratch_bytes() < 16_000,
+        executable.unplanned_scratch_bytes() < 16_000,
         "{}",
-        executable.scratch_bytes()
+        executable.unplanned_scratch_bytes()
     );
 }
 

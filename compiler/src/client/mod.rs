@@ -55,7 +55,7 @@ pub use device::{Device, MemoryStats};
 pub use error::ClientError;
 pub use loaded::{InPlace, LoadedExecutable};
 
-use crate::exec::HostArray;
+use crate::exec::{HostArray, machine_threads};
 use crate::{CompileConfig, compile};
 
 /// Where the slabs of loaded programs lie.
@@ -179,8 +179,8 @@ impl Client {
         self.compile_on(module, config, names.get(..needed).unwrap_or(&names))
     }
 
-    /// Plans `module`, proves the plan, and loads it on the devices named: number
-    /// `replica * partitions + partition` runs that part.
+    /// Plans `module` and what its operations work in, proves the plan, and loads it on the devices named:
+    /// number `replica * partitions + partition` runs that part.
     ///
     /// # Errors
     /// A module that can't be compiled or executed, for another number of devices, or for which the
@@ -203,7 +203,11 @@ impl Client {
             .iter()
             .map(|name| self.device(name).cloned())
             .collect::<Result<Vec<_>, _>>()?;
-        let compiled = compile(module, &self.target, config)?;
+        let config = CompileConfig {
+            scratch: config.scratch.or_else(|| Some(machine_threads())),
+            ..config.clone()
+        };
+        let compiled = compile(module, &self.target, &config)?;
         LoadedExecutable::load(&compiled, devices, &self.target, self.options.slabs)
     }
 }

@@ -146,7 +146,7 @@ fn rank(kind: &BufferKind) -> u32 {
     match kind {
         BufferKind::Parameter { number, .. } => *number,
         BufferKind::Constant => u32::MAX - 1,
-        BufferKind::Output | BufferKind::Temp => u32::MAX,
+        BufferKind::Output | BufferKind::Scratch { .. } | BufferKind::Temp => u32::MAX,
     }
 }
 
