@@ -275,6 +275,8 @@ pub(crate) struct Program {
     pub(crate) most_refs: usize,
     /// Calls within calls.
     pub(crate) call_depth: usize,
+    /// Steps that a run on one device takes, about.
+    pub(crate) expected: Option<u64>,
     pub(crate) replicas: usize,
     pub(crate) partitions: usize,
 }
@@ -308,6 +310,11 @@ impl Program {
     /// Bytes of scratch that the plan has no place for.
     pub(crate) fn unplanned_scratch(&self) -> usize {
         self.slabs.last().map_or(0, |s| s.bytes)
+    }
+
+    /// Steps of a run on all devices, about; `None` where a loop runs nobody knows how often.
+    pub(crate) fn expected_steps(&self) -> Option<u64> {
+        Some(self.expected?.saturating_mul(self.devices() as u64))
     }
 
     /// Replicas times partitions.

@@ -172,7 +172,8 @@ pub(crate) fn run(
     limits: Limits,
 ) -> Result<(), ExecError> {
     if let Some(watch) = &work.watch {
-        watch.begin(program.steps.len() as u32 - program.entry);
+        let entry = program.steps.len() as u32 - program.entry;
+        watch.begin(entry, program.expected_steps());
     }
     loop {
         for (number, device) in devices.iter_mut().enumerate() {

@@ -56,6 +56,7 @@ pub(crate) fn build(
         scratch: scratch::planned(plan),
         start: SecondaryMap::filled(module.computations.len(), None),
         depth: SecondaryMap::filled(module.computations.len(), 0),
+        expected: SecondaryMap::filled(module.computations.len(), Some(0)),
         array_of_shape: vec![None; module.shapes.len()],
         name: 0,
         program,
@@ -118,6 +119,7 @@ fn empty_program(module: &Module, plan: &Plan, config: &ExecConfig) -> Result<Pr
         spare: 0,
         most_refs: 0,
         call_depth: 0,
+        expected: None,
         replicas: module.replica_count as usize,
         partitions: module.num_partitions as usize,
     })
@@ -168,6 +170,8 @@ struct Builder<'a> {
     start: SecondaryMap<CompId, Option<u32>>,
     /// Calls within calls, from each computation on.
     depth: SecondaryMap<CompId, usize>,
+    /// Steps that each computation takes with what it calls, about; `None` if nobody knows.
+    expected: SecondaryMap<CompId, Option<u64>>,
     array_of_shape: Vec<Option<u32>>,
     /// Index of the current instruction's name.
     name: u32,
@@ -179,6 +183,7 @@ impl Builder<'_> {
         let entry = self.module.entry();
         self.program.entry = self.start[self.module.entry].unwrap_or(0);
         self.program.call_depth = self.depth[self.module.entry];
+        self.program.expected = self.expected[self.module.entry];
         self.program.inputs = self.leaves_of_all(&entry.params)?;
         self.program.outputs = self.leaves_of(entry.root)?;
         Ok(self.program)
@@ -186,7 +191,8 @@ impl Builder<'_> {
 
     /// Translates a computation whose callees are translated.
     fn computation(&mut self, comp: CompId) -> Result<(), ExecError> {
-        self.start[comp] = Some(self.address());
+        let first = self.address();
+        self.start[comp] = Some(first);
         let computation = &self.module.computations[comp];
         let silent = self.delayed[comp];
         for (n, &instr) in computation.instrs.iter().enumerate() {
@@ -204,6 +210,8 @@ impl Builder<'_> {
             }
         }
         self.push(Step::Return);
+        let own = u64::from(self.address() - first);
+        self.expected[comp] = self.expected[comp].map(|inside| inside.saturating_add(own));
         Ok(())
     }
 
