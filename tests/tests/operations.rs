@@ -158,11 +158,13 @@ fn what_jax_does_not_emit_has_a_reason() {
             (Proof::Jax(_), None)
             | (Proof::Xla(_) | Proof::Hand(_) | Proof::Refused(_), Some(_)) => {}
             (Proof::Jax(case), Some(why)) => {
-                wrong.push(format!("{name}: {case} has it, against `{why}`"))
+                wrong.push(format!("{name}: {case} has it, against `{why}`"));
             }
-            (_, None) => wrong.push(format!(
-                "{name}: add it to fixtures/operations.py, or say why not"
-            )),
+            (_, None) => {
+                wrong.push(format!(
+                    "{name}: add it to fixtures/operations.py, or say why not"
+                ));
+            }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

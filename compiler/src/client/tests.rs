@@ -117,10 +117,10 @@ fn a_module_larger_than_the_device_names_its_largest_values() {
         .compile(parse(LARGE), &CompileConfig::default())
         .unwrap_err();
     let text = error.to_string();
-    // 4000 bytes for each of two; the second begins at 4032, a multiple of 64.
+    // 4000 bytes for each of two, and a register of 1008 elements as scratch: three times 4032.
     assert!(
         text.starts_with(
-            "module large does not fit: its slab of ram needs 7.84KiB, which has 4.10KiB"
+            "module large does not fit: its slab of ram needs 11.81KiB, which has 4.10KiB"
         ),
         "{text}"
     );
@@ -154,8 +154,9 @@ fn the_fraction_and_preallocation_bound_the_memory() {
 
 #[test]
 fn programs_share_one_slab_or_have_their_own() {
-    // Three arrays of 400 bytes and two of 4000, each but the last rounded up to 64.
-    let (add_bytes, large_bytes) = (2 * 448 + 400, 4032 + 4000);
+    // Three arrays of 400 bytes and two of 4000, each but the last rounded up to 64, and scratch: two
+    // registers of 112 elements, and one of 1008, which lies last.
+    let (add_bytes, large_bytes) = (2 * 448 + 400 + 2 * 448, 2 * 4032 + 4032);
     for (slabs, expected) in [
         (Slabs::Each, add_bytes + large_bytes),
         (Slabs::Shared, large_bytes),

@@ -40,6 +40,7 @@ mod reference;
 mod run;
 mod slab;
 pub mod tiled;
+mod transfer;
 mod watch;
 
 pub use array::HostArray;

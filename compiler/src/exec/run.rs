@@ -6,11 +6,11 @@ use crate::exec::error::ExecError;
 use crate::exec::kernels::{ArrayMut, ArrayRef};
 use crate::exec::poison;
 use crate::exec::program::{
-    Access, Body, ByteRange, Cut, CutOut, Leaf, Moves, Op, Program, ResultLeaf, Step, Switch, Way,
+    Access, Body, ByteRange, Cut, CutOut, Leaf, Op, Program, ResultLeaf, Step, Switch, Way,
 };
 use crate::exec::recycle::{Lists, Refs};
 use crate::exec::slab::Slab;
-use crate::exec::tiled::TiledMap;
+use crate::exec::transfer::{from_to, move_all, pack, write_result};
 use crate::exec::watch::Watch;
 use slabplan_ir::ElementType;
 
@@ -218,7 +218,12 @@ fn run_device(
         device.next += 1;
         match program.steps[at as usize] {
             Step::Op(n) => run_op(program, &program.ops[n as usize], device, work, limits)?,
-            Step::Move(n) => move_all(program, &program.moves[n as usize], device, limits),
+            Step::Move(n) => move_all(
+                program,
+                &program.moves[n as usize],
+                &mut device.slabs,
+                limits,
+            ),
             Step::Collective(n) => {
                 device.state = State::Waiting(n);
                 return Ok(());
@@ -232,7 +237,7 @@ fn run_device(
                 };
                 write_result(
                     program,
-                    device,
+                    &mut device.slabs,
                     id.to,
                     &(value as u32).to_le_bytes(),
                     limits,
@@ -403,7 +408,7 @@ fn put(
     if limits.poison && map.padded_bytes() > len {
         let dense = &mut work.spare.bytes_mut()[..len];
         device.read(program, result.leaf, dense);
-        write_result(program, device, result.leaf, dense, limits);
+        write_result(program, &mut device.slabs, result.leaf, dense, limits);
     }
 }
 
@@ -414,96 +419,6 @@ pub(crate) fn aligned(len: usize) -> usize {
 
 /// Alignment of dense arrays in scratch, from its start.
 pub(crate) const STAGE_ALIGN: usize = 64;
-
-/// Writes a result, and poison into its padding if asked for.
-fn write_result(program: &Program, device: &mut Device, leaf: Leaf, dense: &[u8], limits: Limits) {
-    let range = program.bytes_of(leaf);
-    let start = range.start;
-    let bytes = &mut device.slabs[leaf.slab as usize].bytes_mut()[range];
-    pack(&program.info(leaf).map, dense, bytes, start, limits);
-}
-
-/// Writes a dense array to where it lies, `start` bytes into its slab, and poison into its padding if
-/// asked for.
-fn pack(map: &TiledMap, dense: &[u8], padded: &mut [u8], start: usize, limits: Limits) {
-    if limits.poison {
-        poison::fill(padded, start);
-    }
-    map.pack(dense, padded);
-}
-
-/// Moves values: all are read before any is written.
-fn move_all(program: &Program, moves: &Moves, device: &mut Device, limits: Limits) {
-    let slabs = &mut device.slabs;
-    let staged = |at: usize, bytes: usize| ByteRange {
-        slab: moves.scratch.slab,
-        start: moves.scratch.start + at,
-        end: moves.scratch.start + at + bytes,
-    };
-    for m in &moves.list {
-        let (from, to) = (program.range_of(m.from), program.range_of(m.to));
-        let map = &program.info(m.from).map;
-        match m.stage {
-            Some(at) if m.raw => {
-                let (bytes, stage) = from_to(slabs, from, staged(at, map.padded_bytes()));
-                stage.copy_from_slice(bytes);
-            }
-            Some(at) => {
-                let (bytes, stage) = from_to(slabs, from, staged(at, map.dense_bytes()));
-                map.unpack(bytes, stage);
-            }
-            None if m.from.slab == m.to.slab => {
-                let slab = slabs[m.from.slab as usize].bytes_mut();
-                slab.copy_within(from.start..from.end, to.start);
-            }
-            None => {
-                let (bytes, target) = from_to(slabs, from, to);
-                target.copy_from_slice(bytes);
-            }
-        }
-    }
-    for m in &moves.list {
-        let Some(at) = m.stage else {
-            continue;
-        };
-        let to = program.range_of(m.to);
-        let map = &program.info(m.to).map;
-        if m.raw {
-            let (bytes, target) = from_to(slabs, staged(at, map.padded_bytes()), to);
-            target.copy_from_slice(bytes);
-        } else {
-            let (dense, target) = from_to(slabs, staged(at, map.dense_bytes()), to);
-            pack(map, dense, target, to.start, limits);
-        }
-    }
-}
-
-/// Bytes to read and bytes to write, which have none in common.
-fn from_to(slabs: &mut [Slab], from: ByteRange, to: ByteRange) -> (&[u8], &mut [u8]) {
-    if from.slab == to.slab {
-        let bytes = slabs[from.slab as usize].bytes_mut();
-        return if from.start < to.start {
-            let (low, high) = bytes.split_at_mut(to.start);
-            (&low[from.start..from.end], &mut high[..to.end - to.start])
-        } else {
-            let (low, high) = bytes.split_at_mut(from.start);
-            (&high[..from.end - from.start], &mut low[to.start..to.end])
-        };
-    }
-    let (a, b) = (from.slab as usize, to.slab as usize);
-    let (low, high) = slabs.split_at_mut(a.max(b));
-    if a < b {
-        (
-            &low[a].bytes()[from.start..from.end],
-            &mut high[0].bytes_mut()[to.start..to.end],
-        )
-    } else {
-        (
-            &high[0].bytes()[from.start..from.end],
-            &mut low[b].bytes_mut()[to.start..to.end],
-        )
-    }
-}
 
 /// Carries out the collectives whose groups are complete. Returns whether there was one.
 fn meet(
@@ -534,7 +449,7 @@ fn meet(
                 let at = collective.results_at();
                 let len = program.info(leaf).map.dense_bytes();
                 let result = &work.exchange.bytes()[at..at + len];
-                write_result(program, &mut devices[d], leaf, result, limits);
+                write_result(program, &mut devices[d].slabs, leaf, result, limits);
             }
             devices[d].state = State::Running;
         }

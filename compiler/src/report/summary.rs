@@ -191,8 +191,13 @@ fn write_schedule(out: &mut String, compiled: &Compiled) {
         let over = space.slab.saturating_sub(bound);
         let _ = writeln!(
             out,
-            "no order of these instructions needs less than {bound} of {}; this one needs {over} ({}) more",
+            "no order of these instructions needs less than {bound} of {}; this one{} needs {over} ({}) more",
             space.name,
+            if space.stats.scratch.is_zero() {
+                ""
+            } else {
+                ", with its scratch,"
+            },
             percent(over.get(), bound.get()),
         );
     }
