@@ -1,9 +1,11 @@
 //! Speed of the executor on single operations: `cargo bench -p slabplan --bench run [-- NAME...]`.
 //!
 //! Best of several runs on the slab of a plan for the host. `GB/s` counts every operand and result
-//! once. `fixtures/against_xla.py` puts whole programs beside XLA:CPU.
+//! once. Below the table: the elementwise programs beside the memory's bandwidth (a plain sum of arrays as
+//! large, on as many threads, in turns with them) and what a tiny instruction costs, with what is asked
+//! for. `fixtures/against_xla.py` puts whole programs beside XLA:CPU.
 
-use slabplan::exec::{ExecConfig, Executable, HostArray};
+use slabplan::exec::{ExecConfig, Executable, HostArray, machine_threads};
 use slabplan::report::Table;
 use slabplan::{CompileConfig, compile, target};
 use slabplan_ir::ElementType;
@@ -24,20 +26,95 @@ fn main() {
         .filter(|a| !a.starts_with("--"))
         .collect();
     let mut table = Table::new(&["program", "time", "per instruction", "GFlop/s", "GB/s"]);
+    let mut asked = Table::new(&["what", "found", "asked, at most"]);
     for program in programs() {
-        if names.is_empty() || names.iter().any(|n| program.name.contains(n.as_str())) {
-            table.row(measure(&program));
+        if !names.is_empty() && !names.iter().any(|n| program.name.contains(n.as_str())) {
+            continue;
         }
+        let measured = measure(&program);
+        if ["copy_64mib", "add_64mib"].contains(&program.name) {
+            let plain = best_plain_pass(program.name == "add_64mib");
+            asked.row([
+                format!("{} to a plain pass over memory", program.name),
+                format!(
+                    "{:.2}",
+                    measured.seconds.min(measure(&program).seconds) / plain
+                ),
+                "1.5".to_owned(),
+            ]);
+        }
+        if program.name == "tiny_chain" {
+            asked.row([
+                "microseconds for an instruction".to_owned(),
+                format!(
+                    "{:.2}",
+                    1e6 * measured.seconds / measured.instructions as f64
+                ),
+                "2.0".to_owned(),
+            ]);
+        }
+        table.row(measured.row(&program));
     }
-    print!("{table}");
+    println!("{table}\n{asked}");
 }
 
-fn measure(program: &Program) -> Vec<String> {
+/// Best seconds of reading one or two arrays of 64 MiB and writing one, in equal parts on all threads.
+fn best_plain_pass(two: bool) -> f64 {
+    const LEN: usize = 4096 * 4096;
+    let threads = machine_threads().get();
+    let (x, y, mut z) = (vec![1f32; LEN], vec![2f32; LEN], vec![0f32; LEN]);
+    let part = LEN.div_ceil(threads);
+    let mut best = f64::INFINITY;
+    for _ in 0..RUNS {
+        let start = std::time::Instant::now();
+        std::thread::scope(|scope| {
+            let inputs = x.chunks(part).zip(y.chunks(part));
+            for ((x, y), z) in inputs.zip(z.chunks_mut(part)) {
+                scope.spawn(move || {
+                    if two {
+                        let pairs = x.iter().zip(y);
+                        z.iter_mut().zip(pairs).for_each(|(z, (x, y))| *z = x + y);
+                    } else {
+                        z.copy_from_slice(x);
+                    }
+                });
+            }
+        });
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    assert_eq!(z[LEN - 1], if two { 3.0 } else { 1.0 });
+    best
+}
+
+/// What running a program gave.
+struct Measured {
+    seconds: f64,
+    bytes: usize,
+    instructions: usize,
+}
+
+impl Measured {
+    fn row(&self, program: &Program) -> Vec<String> {
+        vec![
+            program.name.to_owned(),
+            format!("{:.3} ms", 1e3 * self.seconds),
+            format!("{:.2} us", 1e6 * self.seconds / self.instructions as f64),
+            format!("{:.1}", program.flops / self.seconds / 1e9),
+            format!("{:.1}", self.bytes as f64 / self.seconds / 1e9),
+        ]
+    }
+}
+
+fn measure(program: &Program) -> Measured {
     let module = slabplan_ir::text::parse(&program.text)
         .into_result()
         .expect("a module");
     let target = target::load("cpu").expect("a built-in target");
-    let compiled = compile(module, &target, &CompileConfig::default()).expect("a plan");
+    let config = CompileConfig {
+        scratch: Some(machine_threads()),
+        ..CompileConfig::default()
+    };
+    let compiled = compile(module, &target, &config).expect("a plan");
     let mut executable =
         Executable::new(&compiled.module, compiled.plan(), ExecConfig::default()).expect("loads");
     let inputs: Vec<HostArray> = executable
@@ -54,14 +131,11 @@ fn measure(program: &Program) -> Vec<String> {
             bytes += outputs.iter().map(|a| a.data.len()).sum::<usize>();
         }
     }
-    let instructions = compiled.module.entry().instrs.len();
-    vec![
-        program.name.to_owned(),
-        format!("{:.3} ms", 1e3 * best),
-        format!("{:.2} us", 1e6 * best / instructions as f64),
-        format!("{:.1}", program.flops / best / 1e9),
-        format!("{:.1}", bytes as f64 / best / 1e9),
-    ]
+    Measured {
+        seconds: best,
+        bytes,
+        instructions: compiled.module.entry().instrs.len(),
+    }
 }
 
 /// Small numbers of either sign.

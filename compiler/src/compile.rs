@@ -10,8 +10,9 @@ use slabplan_planner::donation::{Donation, donations};
 use crate::choose::{Trial, choose};
 use crate::config::{CompileConfig, Transforms};
 use crate::pass::{PassError, PassReport, ScheduleTrial, Unit, run_passes};
-use crate::passes;
+use crate::passes::{self, plan_config};
 use crate::rewrite::RegionReport;
+use crate::scratch::plan_scratch;
 
 /// Why there is no compiled module.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +20,12 @@ pub enum CompileError {
     /// A pass failed.
     #[error(transparent)]
     Pass(#[from] PassError),
+    /// Planning with scratch failed.
+    #[error(transparent)]
+    Plan(#[from] slabplan_planner::PlanError),
+    /// Scratch can't be planned, since the executor does not carry the module out.
+    #[error(transparent)]
+    Scratch(#[from] crate::exec::ExecError),
     /// The checker refuses our own plan: a defect of slabplan.
     #[error("the checker rejects the plan; this is a defect of slabplan, please report it:\n{0}")]
     Check(Violations),
@@ -97,7 +104,11 @@ pub fn compile(
     target: &Target,
     config: &CompileConfig,
 ) -> Result<Compiled, CompileError> {
-    let chosen = choose(module, target, config)?;
+    let mut chosen = choose(module, target, config)?;
+    if let Some(threads) = config.scratch {
+        let planning = plan_config(config);
+        chosen.planned = plan_scratch(&chosen.module, target, &planning, chosen.planned, threads)?;
+    }
     let start = Instant::now();
     let check = if config.check {
         let plan = &chosen.planned.plan;

@@ -1,5 +1,7 @@
 //! What a caller may ask of the compiler.
 
+use std::num::NonZeroUsize;
+
 use slabplan_ir::plan::Accounting;
 use slabplan_planner::layouts::EntryOrder;
 use slabplan_planner::pack::Effort;
@@ -71,6 +73,8 @@ pub struct CompileConfig {
     pub transforms: Transforms,
     /// How hard to schedule and to pack.
     pub effort: Effort,
+    /// Whether what the executor's operations work in is planned too, as scratch, and for how many threads.
+    pub scratch: Option<NonZeroUsize>,
     /// Whether to prove the plan. On unless the caller proves it otherwise.
     pub check: bool,
 }
@@ -83,6 +87,7 @@ impl Default for CompileConfig {
             keep_async_distance: true,
             transforms: Transforms::NONE,
             effort: Effort::Default,
+            scratch: None,
             check: true,
         }
     }

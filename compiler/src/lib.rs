@@ -36,6 +36,7 @@ pub mod target;
 
 mod choose;
 mod compile;
+mod scratch;
 
 pub use choose::Trial;
 pub use compile::{CompileError, Compiled, Seconds, check, compile, prepare};

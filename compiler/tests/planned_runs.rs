@@ -1,10 +1,10 @@
-//! Every exported program, compiled, planned, and run on the slabs of its plan with everything
-//! poisoned that is not live, gives JAX's numbers, and bit for bit those of the reference run.
+//! Every exported program, compiled, planned with its scratch, and run on the slabs of its plan with
+//! everything poisoned that is not live, gives JAX's numbers, and bit for bit those of the reference run.
 
 mod cases;
 
 use cases::{Case, all_cases, refused};
-use slabplan::exec::{AsyncMode, ExecConfig, reference_plan};
+use slabplan::exec::{AsyncMode, ExecConfig, Executable, machine_threads, reference_plan};
 use slabplan::{CompileConfig, compile, target};
 use slabplan_ir::plan::Accounting;
 
@@ -23,6 +23,7 @@ fn run_all(stage: &str, target_name: &str) {
         for accounting in [Accounting::Slab, Accounting::Xla] {
             let config = CompileConfig {
                 accounting,
+                scratch: Some(machine_threads()),
                 ..CompileConfig::default()
             };
             let result = compile(module.clone(), &target, &config)
@@ -44,6 +45,13 @@ fn run_all(stage: &str, target_name: &str) {
 
 fn run(case: &Case, module: &slabplan_ir::Module, plan: &slabplan_ir::Plan) -> Result<(), String> {
     let reference = reference_plan(module).map_err(|e| e.to_string())?;
+    let executable = Executable::new(module, plan, ExecConfig::default());
+    let outside = executable
+        .map_err(|e| e.to_string())?
+        .unplanned_scratch_bytes();
+    if outside > 0 {
+        return Err(format!("{outside} bytes of scratch are not in the plan"));
+    }
     let expected = case.run(module, &reference, ExecConfig::default())?;
     for async_mode in [
         AsyncMode::Start,

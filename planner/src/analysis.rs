@@ -13,6 +13,7 @@ use crate::liveness::Liveness;
 use crate::options::{Piece, may_share, pieces};
 use crate::order::ProgramOrder;
 use crate::ports::Ports;
+use crate::scratch::add_scratch;
 use crate::share::ShareRules;
 
 /// Everything that planning knows of a module before it places anything.
@@ -30,7 +31,7 @@ pub struct Analysis {
     pub live: Liveness,
     /// Must-alias classes.
     pub classes: Classes,
-    /// The classes as buffers.
+    /// The classes as buffers; scratch, which has no values, comes last.
     pub buffers: Buffers,
     /// Pairs of buffers that may occupy exactly the same bytes.
     pub may_share: Vec<(ClassId, ClassId)>,
@@ -62,8 +63,9 @@ pub fn analyse(
             conflict: conflict.describe(module, &order, &flow),
         });
     }
-    let buffers = buffers(module, target, &order, &flow, &ports, &live, &classes)?;
+    let mut buffers = buffers(module, target, &order, &flow, &ports, &live, &classes)?;
     let may_share = may_share(module, &rules, &order, &flow, &classes, &buffers);
+    add_scratch(module, &order, &live, &config.scratch, &mut buffers)?;
     let pieces = pieces(module, &order, &flow, &classes, &buffers)?;
     Ok(Analysis {
         order,

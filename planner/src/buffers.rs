@@ -16,7 +16,7 @@ use crate::ports::Ports;
 /// One buffer: a must-alias class with its facts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buffer {
-    /// Its values, in value order.
+    /// Its values, in value order; none of scratch.
     pub values: Vec<ValueId>,
     /// Memory space.
     pub space: u32,

@@ -3,6 +3,7 @@
 use slabplan_ir::plan::Accounting;
 
 use crate::pack::PackConfig;
+use crate::scratch::ScratchRequest;
 
 /// Settings of planning; every heuristic is a switch here.
 #[derive(Clone, Debug)]
@@ -16,6 +17,8 @@ pub struct PlanConfig {
     /// Whether to take the module's back end at its word where it says that an instruction may
     /// write a result over an operand ([`slabplan_ir::promise`]).
     pub trust_back_end: bool,
+    /// What instructions work in beside their operands and results, planned with everything else.
+    pub scratch: Vec<ScratchRequest>,
 }
 
 impl Default for PlanConfig {
@@ -25,6 +28,7 @@ impl Default for PlanConfig {
             pack: PackConfig::default(),
             may_share: true,
             trust_back_end: true,
+            scratch: Vec::new(),
         }
     }
 }

@@ -19,11 +19,11 @@ pub struct Demand {
     pub steps: Vec<(u32, u64)>,
     /// The first moment at which most bytes are in use.
     pub peak: Option<u32>,
-    /// What is in use at the peak, largest first.
+    /// The values in use at the peak, largest first.
     pub at_peak: Vec<LiveBuffer>,
     /// Bytes in use at the peak, padding included; bytes that two buffers share count once.
     pub padded_at_peak: u64,
-    /// Bytes of the elements of what is in use at the peak.
+    /// Bytes of the elements of what is in use at the peak, and its scratch.
     pub logical_at_peak: u64,
 }
 
@@ -78,9 +78,20 @@ pub fn demand(module: &Module, analysis: &Analysis, layout: &SpaceLayout) -> Dem
     }
     if let Some(peak) = demand.peak {
         demand.at_peak = live_buffers(module, analysis, layout, &joined, peak);
-        demand.logical_at_peak = demand.at_peak.iter().map(|b| b.logical).sum();
+        demand.logical_at_peak = demand.at_peak.iter().map(|b| b.logical).sum::<u64>()
+            + scratch_at(analysis, layout, peak);
     }
     demand
+}
+
+/// Bytes of the scratch that is in use at `moment`: it has no values and no padding.
+fn scratch_at(analysis: &Analysis, layout: &SpaceLayout, moment: u32) -> u64 {
+    let buffers = layout.offsets.iter().map(|&(c, _)| &analysis.buffers[c]);
+    let holds = |r: &slabplan_ir::plan::LiveInterval| r.start <= moment && moment < r.end;
+    buffers
+        .filter(|b| b.values.is_empty() && b.live.iter().any(holds))
+        .map(|b| b.size.get())
+        .sum()
 }
 
 /// The moment at which a piece becomes part of a joined array, of each class that is one.

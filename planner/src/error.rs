@@ -83,6 +83,12 @@ pub enum PlanError {
         /// The conflict that remains.
         conflict: String,
     },
+    /// Scratch is asked for by an instruction that runs inside another one.
+    #[error("%{instr} runs inside another instruction, which must ask for its scratch")]
+    Scratch {
+        /// The instruction.
+        instr: String,
+    },
     /// The packing problem of a space is malformed.
     #[error("memory space {space}: {error}")]
     Pack {

@@ -85,6 +85,7 @@ impl fmt::Display for PeakEntry {
             BufferKind::Parameter { .. } => "argument",
             BufferKind::Constant => "constant",
             BufferKind::Output => "output",
+            BufferKind::Scratch { .. } => "scratch",
             BufferKind::Temp => "temporary",
         };
         write!(

@@ -41,6 +41,7 @@ pub mod ports;
 pub mod problem;
 mod reorder;
 pub mod schedule;
+pub mod scratch;
 pub mod share;
 
 pub use analysis::{Analysis, analyse};

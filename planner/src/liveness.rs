@@ -139,6 +139,15 @@ impl Liveness {
         self.inside(value).map_or(&[], |i| &self.tails[i.comp])
     }
 
+    /// When instruction number `at` of computation `comp` may run: then, or later on if it belongs to an
+    /// asynchronous operation.
+    pub(crate) fn running(&self, comp: CompId, at: u32) -> Ranges {
+        let mut ranges = Ranges::new();
+        ranges.push(interval(at, at + 1));
+        ranges.extend(self.tails[comp].iter().map(|t| t.interval));
+        ranges
+    }
+
     fn inside(&self, value: ValueId) -> Option<&Inside> {
         let at = self.inside.binary_search_by_key(&value, |i| i.value);
         at.ok().map(|k| &self.inside[k])

@@ -119,6 +119,11 @@ fn plan_space(
     let output = sum(&is_output)?;
     let alias = sum(&|b| is_argument(b) && is_output(b))?;
     let constant = sum(&|b| b.kind == BufferKind::Constant)?;
+    let scratch = of_space()
+        .filter(|b| matches!(b.kind, BufferKind::Scratch { .. }))
+        .map(|b| b.size)
+        .max()
+        .unwrap_or(Bytes::ZERO);
     let apart = argument.get() + output.get() - alias.get() + constant.get();
     let temp = match config.accounting {
         Accounting::Xla => bytes(layout.heap.unwrap_or(0))?,
@@ -138,6 +143,7 @@ fn plan_space(
             output,
             alias,
             constant,
+            scratch,
             logical_at_peak: bytes(demand.logical_at_peak)?,
             padded_at_peak: bytes(demand.padded_at_peak)?,
             peak_instruction: demand.peak.map_or_else(String::new, |t| {

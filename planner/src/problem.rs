@@ -59,7 +59,10 @@ pub fn place(
             })
         }
         Accounting::Xla => {
-            let is_temp = |c: &ClassId| buffers[*c].kind == BufferKind::Temp;
+            let is_temp = |c: &ClassId| {
+                let kind = &buffers[*c].kind;
+                matches!(kind, BufferKind::Temp | BufferKind::Scratch { .. })
+            };
             let (temps, own): (Vec<ClassId>, Vec<ClassId>) =
                 of_space.into_iter().partition(is_temp);
             let (own_offsets, end) = place_apart(buffers, &own, space)?;

@@ -24,9 +24,12 @@ pub fn binary() -> PathBuf {
 
 /// Runs `slabplan` in the repository's root.
 pub fn slabplan(args: &[&str]) -> Output {
-    Command::new(binary())
-        .args(args)
-        .current_dir(crate::paths::root())
-        .output()
-        .expect("slabplan starts")
+    command(args).output().expect("slabplan starts")
+}
+
+/// `slabplan`, to be run in the repository's root.
+pub fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(binary());
+    command.args(args).current_dir(crate::paths::root());
+    command
 }

@@ -1,7 +1,9 @@
 //! What slabplan promises of every valid module, whoever wrote it.
 
 use slabplan::config::CompileConfig;
-use slabplan::exec::{AsyncMode, ExecConfig, Executable, HostArray, reference_plan};
+use slabplan::exec::{
+    AsyncMode, ExecConfig, Executable, HostArray, machine_threads, reference_plan,
+};
 use slabplan::{ScheduleMode, compile, target};
 use slabplan_ir::plan::{self, Accounting};
 use slabplan_ir::text::{parse, print};
@@ -127,6 +129,7 @@ fn plan_and_run(
     let config = CompileConfig {
         accounting,
         schedule,
+        scratch: Some(machine_threads()),
         ..CompileConfig::default()
     };
     let compiled = compile(module.clone(), &target, &config).map_err(|e| e.to_string())?;

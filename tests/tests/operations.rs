@@ -47,8 +47,77 @@ const REFUSED: &[(&[&str], &str, &str)] = &[
 ];
 
 /// Operations that no exported program has, with the test of ours that compares them with results worked out
-/// by hand (`compiler/tests/executor.rs`, `fixtures/rules`).
-const BY_HAND: &str = "compiler/tests/executor.rs, fixtures/rules";
+/// by hand (`compiler/tests/executor`, `fixtures/rules`).
+const BY_HAND: &str = "compiler/tests/executor, fixtures/rules";
+
+/// Why no exported program has an operation, in JAX 0.10: neither the modules that JAX makes nor those that XLA
+/// makes of them for the two targets.
+const NOT_FROM_JAX: &[(&[&str], &str)] = &[
+    (
+        &[
+            "acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh", "logistic",
+        ],
+        "JAX writes it out in other operations (`ops_unary` has them)",
+    ),
+    (
+        &[
+            "all-gather-start",
+            "all-gather-done",
+            "all-reduce-start",
+            "all-reduce-done",
+        ],
+        "only XLA's optimisers make it, of large collectives; the exported ones stay synchronous",
+    ),
+    (&["async-update"], "XLA's optimisers have no use of it"),
+    (
+        &[
+            "batch-norm-grad",
+            "batch-norm-inference",
+            "batch-norm-training",
+            "map",
+        ],
+        "JAX writes it out",
+    ),
+    (
+        &[
+            "collective-broadcast",
+            "send",
+            "send-done",
+            "recv",
+            "recv-done",
+        ],
+        "JAX emits it for GPUs only (`lax.pbroadcast`, `lax.psend`, `lax.precv`)",
+    ),
+    (
+        &["domain"],
+        "only XLA's partitioner makes it, and removes it again",
+    ),
+    (
+        &[
+            "get-dimension-size",
+            "set-dimension-size",
+            "dynamic-reshape",
+        ],
+        "JAX has no arrays of dynamic size when it compiles",
+    ),
+    (
+        &["infeed", "outfeed"],
+        "JAX has given it up: its callbacks are custom-calls",
+    ),
+    (
+        &["ragged-all-to-all"],
+        "JAX emits it (`lax.ragged_all_to_all`), but XLA:CPU has no implementation to give results",
+    ),
+    (
+        &["scaled-dot"],
+        "JAX writes `lax.scaled_dot` out on these targets (`ops_scaled_dot`)",
+    ),
+    (
+        &["scan"],
+        "`lax.scan` is a while in HLO, cumulative sums are reduce-windows",
+    ),
+    (&["stochastic-convert"], "JAX has no such conversion"),
+];
 
 /// What stands behind an operation's support, the strongest first.
 #[derive(Clone, Debug)]
@@ -76,6 +145,35 @@ fn every_operation_is_proved_or_refused() {
         "no case covers {}; add one to fixtures/operations.py, to the kernels' cases, or to {BY_HAND}",
         missing.join(", ")
     );
+}
+
+/// Every operation has a case with JAX's results, or a reason why it can't, and none has both.
+#[test]
+fn what_jax_does_not_emit_has_a_reason() {
+    let proofs = proofs();
+    let mut wrong = Vec::new();
+    for opcode in Opcode::ALL {
+        let name = opcode.name();
+        match (&proofs[name], reason(name)) {
+            (Proof::Jax(_), None)
+            | (Proof::Xla(_) | Proof::Hand(_) | Proof::Refused(_), Some(_)) => {}
+            (Proof::Jax(case), Some(why)) => {
+                wrong.push(format!("{name}: {case} has it, against `{why}`"));
+            }
+            (_, None) => {
+                wrong.push(format!(
+                    "{name}: add it to fixtures/operations.py, or say why not"
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Why no exported program has an operation.
+fn reason(name: &str) -> Option<&'static str> {
+    let found = NOT_FROM_JAX.iter().find(|(names, _)| names.contains(&name));
+    found.map(|(_, why)| *why)
 }
 
 #[test]
@@ -146,7 +244,9 @@ fn proofs() -> BTreeMap<&'static str, Proof> {
     for path in paths::files(&paths::fixtures("rules"), &["hlo"]) {
         sources.push((path, Proof::Hand));
     }
-    sources.push((root.join("compiler/tests/executor.rs"), Proof::Hand));
+    for path in paths::files(&root.join("compiler/tests/executor"), &["rs"]) {
+        sources.push((path, Proof::Hand));
+    }
     for (path, proof) in sources {
         let name = path
             .strip_prefix(&root)
@@ -187,7 +287,7 @@ fn document(proofs: &BTreeMap<&str, Proof>) -> String {
          - **XLA:CPU**: JAX does not emit it (or XLA has rewritten it); a module gives the results of XLA:CPU.\n\
          - **by hand**: neither runs it alone; results were worked out by hand.\n\
          - **refused**: an error that says what to do.\n\n\
-         | operation | compared with | case |\n|---|---|---|\n",
+         | operation | compared with | case | why JAX has none |\n|---|---|---|---|\n",
     );
     for opcode in Opcode::ALL {
         let (with, case) = match &proofs[opcode.name()] {
@@ -196,7 +296,8 @@ fn document(proofs: &BTreeMap<&str, Proof>) -> String {
             Proof::Hand(case) => ("by hand", format!("`{case}`")),
             Proof::Refused(words) => ("refused", format!("\"... {words} ...\"")),
         };
-        let _ = writeln!(out, "| `{}` | {with} | {case} |", opcode.name());
+        let why = reason(opcode.name()).unwrap_or_default();
+        let _ = writeln!(out, "| `{}` | {with} | {case} | {why} |", opcode.name());
     }
     out.push_str("\n# Custom-calls\n\n");
     out.push_str(CUSTOM_CALLS);

@@ -217,6 +217,44 @@ ENTRY e { x = f32[4] parameter(0)
     }
 }
 
+/// Ctrl-C once: the run ends before its next instruction, with words and the status of a failure.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_interrupt_stops_a_run_that_never_ends() {
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+    let text = "HloModule forever
+c { s = f32[4] parameter(0)
+  ROOT t = pred[] constant(true) }
+b { s = f32[4] parameter(0)
+  ROOT n = f32[4] negate(s) }
+ENTRY e { x = f32[4] parameter(0)
+  ROOT w = f32[4] while(x), condition=c, body=b }";
+    let f = files(text, &[("arg0", &[1.0; 4])]);
+    let child =
+        slabplan_tests::cli::command(&["run", &f.module, "--target", "cpu", "--inputs", &f.inputs])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+    let pid = child.id().to_string();
+    // The kernel says which signals the process handles, as a mask of bits: SIGINT is the second.
+    let handles_interrupts = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let mask = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
+        mask.is_some_and(|m| u64::from_str_radix(m.trim(), 16).unwrap_or(0) & 2 != 0)
+    };
+    while !handles_interrupts() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let sent = Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    assert!(sent.success());
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("stopped on request, before %"), "{stderr}");
+}
+
 #[test]
 fn simulate_compares_allocators() {
     let (status, stdout, stderr) = run(&["simulate", MODEL, "--json"]);

@@ -217,6 +217,7 @@ impl PlanningArgs {
             keep_async_distance: self.keep_async_distance,
             transforms: self.transforms.transforms(),
             effort: self.effort.into(),
+            scratch: None,
             check: true,
         }
     }

@@ -4,7 +4,7 @@ use slabplan_ir::plan;
 
 use super::load::{ModuleArg, PlanningArgs, TargetArgs};
 use super::{Answer, CliError};
-use crate::{Compiled, compile, output, report};
+use crate::{CompileConfig, Compiled, compile, output, report};
 
 /// Arguments of `plan`.
 #[derive(Debug, clap::Args)]
@@ -30,6 +30,9 @@ pub(super) struct Args {
     /// What would cut the padding at the peak: other orders of dimensions, merged dimensions, narrower types.
     #[arg(long)]
     advice: bool,
+    /// Plan also what the executor's operations work in on so many threads, as scratch.
+    #[arg(long, value_name = "THREADS", num_args = 0..=1, default_missing_value = "1", require_equals = true)]
+    scratch: Option<std::num::NonZeroUsize>,
     /// Time of every pass on standard error.
     #[arg(long)]
     timings: bool,
@@ -44,8 +47,12 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     }
     let target = args.target.load()?;
     let (module, origin) = args.module.load()?;
-    let compiled = compile(module, &target, &args.planning.config())
-        .map_err(|e| CliError::from_compile(e, &origin))?;
+    let config = CompileConfig {
+        scratch: args.scratch,
+        ..args.planning.config()
+    };
+    let compiled =
+        compile(module, &target, &config).map_err(|e| CliError::from_compile(e, &origin))?;
     if let (Some(form), Some(path)) = (form, &args.output) {
         let bytes = match form {
             PlanForm::Json => plan::to_json(&compiled.module, compiled.plan()).into_bytes(),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::exec::Watch;
+use crate::exec::{RunProgress, Watch};
 
 /// A run shorter than this shows nothing.
 const QUIET: Duration = Duration::from_secs(1);
@@ -74,29 +74,38 @@ fn show(watch: &Watch, finished: &Finished) {
     if finished.wait(QUIET) {
         return;
     }
-    let bar = ProgressBar::new(u64::from(watch.progress().total));
-    let template = "{bar:30} {pos}/{len} instructions of the entry, {msg}";
-    if let Ok(style) = ProgressStyle::with_template(template) {
+    let bar = ProgressBar::new(PERMILLE);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
         bar.set_style(style);
     }
     while !finished.wait(EVERY) {
         let progress = watch.progress();
-        bar.set_position(u64::from(progress.done));
-        let elapsed = start.elapsed().as_secs_f64();
-        let left = remaining(elapsed, progress.done, progress.total);
-        bar.set_message(format!("{} steps in {elapsed:.0} s{left}", progress.steps));
+        bar.set_position((progress.fraction() * PERMILLE as f64) as u64);
+        bar.set_message(message(&progress, start.elapsed().as_secs_f64()));
     }
     bar.finish_and_clear();
 }
 
-/// `, about 12 s left`: as if the rest took as long for each instruction as what is behind. Empty as
-/// long as too little is.
-fn remaining(elapsed: f64, done: u32, total: u32) -> String {
-    if done == 0 || done >= total {
-        return String::new();
-    }
-    let left = elapsed * f64::from(total - done) / f64::from(done);
-    format!(", about {left:.0} s left")
+/// Steps of the bar.
+const PERMILLE: u64 = 1000;
+
+/// How far the run is, and when it ends if the rest takes as long for each step as what is behind.
+fn message(progress: &RunProgress, elapsed: f64) -> String {
+    let behind = match progress.expected {
+        Some(expected) => format!("{} of about {expected} steps", progress.steps),
+        None => format!(
+            "{} of {} instructions of the entry, {} steps",
+            progress.done, progress.total, progress.steps
+        ),
+    };
+    let fraction = progress.fraction();
+    let left = if fraction > 0.0 && fraction < 1.0 {
+        let left = elapsed * (1.0 - fraction) / fraction;
+        format!(", about {left:.0} s left")
+    } else {
+        String::new()
+    };
+    format!("{behind} in {elapsed:.0} s{left}")
 }
 
 #[cfg(test)]
@@ -105,9 +114,27 @@ mod tests {
 
     #[test]
     fn the_rest_takes_as_long_as_what_is_behind() {
-        assert_eq!(remaining(3.0, 10, 50), ", about 12 s left");
-        assert_eq!(remaining(3.0, 0, 50), "");
-        assert_eq!(remaining(3.0, 50, 50), "");
+        let mut progress = RunProgress {
+            steps: 10,
+            done: 1,
+            total: 4,
+            expected: Some(50),
+        };
+        assert_eq!(
+            message(&progress, 3.0),
+            "10 of about 50 steps in 3 s, about 12 s left"
+        );
+        // A loop that nobody knows the end of: by the entry alone.
+        progress.expected = None;
+        assert_eq!(
+            message(&progress, 3.0),
+            "1 of 4 instructions of the entry, 10 steps in 3 s, about 9 s left"
+        );
+        progress.done = 0;
+        assert!(!message(&progress, 3.0).contains("left"));
+        // More steps than expected: the estimate was low.
+        progress.expected = Some(5);
+        assert!(!message(&progress, 3.0).contains("left"));
     }
 
     #[test]

@@ -14,8 +14,10 @@ use super::size::parse_fraction;
 use super::{Answer, CliError};
 use crate::exec::compare::{Comparison, Tolerance, compare};
 use crate::exec::io::{ArraySpec, read_arrays, write_arrays};
-use crate::exec::{AsyncMode, ExecConfig, Executable, HostArray, Watch, reference_plan};
-use crate::{Compiled, compile, output, report};
+use crate::exec::{
+    AsyncMode, ExecConfig, Executable, HostArray, Watch, machine_threads, reference_plan,
+};
+use crate::{CompileConfig, Compiled, compile, output, report};
 
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
@@ -58,6 +60,10 @@ pub(super) struct Args {
     /// Part of the device's memory (space 0) that programs may take.
     #[arg(long, value_name = "F", default_value_t = 1.0, value_parser = parse_fraction)]
     memory_fraction: f64,
+    /// Whether what operations work in besides their operands and results is part of the plan, or lies in
+    /// memory of its own.
+    #[arg(long, value_enum, value_name = "on|off", default_value = "on")]
+    scratch: Switch,
     /// Take all of that at once, or only what the program needs.
     #[arg(long, value_enum, value_name = "on|off", default_value = "off")]
     preallocate: Switch,
@@ -94,8 +100,15 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let (module, origin) = args.module.load()?;
     let devices = device_names(args, &target.name, &module)?;
     take_fraction(&mut target, args.memory_fraction);
-    let compiled = compile(module, &target, &args.planning.config())
-        .map_err(|e| CliError::from_compile(e, &origin))?;
+    let config = CompileConfig {
+        scratch: match (args.scratch, args.reference) {
+            (Switch::On, false) => Some(args.threads.unwrap_or_else(machine_threads)),
+            _ => None,
+        },
+        ..args.planning.config()
+    };
+    let compiled =
+        compile(module, &target, &config).map_err(|e| CliError::from_compile(e, &origin))?;
     if !compiled.fits() {
         let text = if args.json {
             format!("{}\n", report::plan_json(&compiled, origin.parse_seconds))
@@ -131,7 +144,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
             &specs,
             &comparisons,
             &times,
-            executable.scratch_bytes(),
+            executable.unplanned_scratch_bytes(),
         );
         format!("{json}\n")
     } else {
@@ -269,14 +282,15 @@ fn run_json(
     specs: &[ArraySpec],
     comparisons: &[Comparison],
     times: &[f64],
-    scratch_bytes: u64,
+    unplanned_scratch: u64,
 ) -> Value {
     json!({
         "module": compiled.plan().module,
         "devices": devices,
         "outputs": specs.iter().map(|s| json!({ "name": s.name, "type": s.type_name() })).collect::<Vec<_>>(),
         "slab_bytes": compiled.plan().spaces.iter().map(|s| json!({ "space": s.space, "bytes": s.slab })).collect::<Vec<_>>(),
-        "scratch_bytes": scratch_bytes,
+        "scratch_bytes": compiled.plan().space(0).map_or(0, |s| s.stats.scratch.get()),
+        "unplanned_scratch_bytes": unplanned_scratch,
         "checked": compiled.check.is_some(),
         "run_seconds": times.iter().copied().fold(f64::INFINITY, f64::min),
         "runs_seconds": times,

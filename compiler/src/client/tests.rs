@@ -117,11 +117,10 @@ fn a_module_larger_than_the_device_names_its_largest_values() {
         .compile(parse(LARGE), &CompileConfig::default())
         .unwrap_err();
     let text = error.to_string();
-    // 4000 bytes for each of two; the second begins at 4032, a multiple of 64.
+    // 4000 bytes for each of two, and a register of 1008 elements as scratch: at most three times 4032.
     assert!(
-        text.starts_with(
-            "module large does not fit: its slab of ram needs 7.84KiB, which has 4.10KiB"
-        ),
+        text.starts_with("module large does not fit: its slab of ram needs 11.")
+            && text.contains("KiB, which has 4.10KiB"),
         "{text}"
     );
     assert!(
@@ -154,8 +153,20 @@ fn the_fraction_and_preallocation_bound_the_memory() {
 
 #[test]
 fn programs_share_one_slab_or_have_their_own() {
-    // Three arrays of 400 bytes and two of 4000, each but the last rounded up to 64.
-    let (add_bytes, large_bytes) = (2 * 448 + 400, 4032 + 4000);
+    let slab = |text| {
+        let config = CompileConfig {
+            scratch: Some(machine_threads()),
+            ..CompileConfig::default()
+        };
+        let target = target::load("cpu").unwrap();
+        let compiled = compile(parse(text), &target, &config).unwrap();
+        compiled.plan().space(0).unwrap().slab.get()
+    };
+    let (add_bytes, large_bytes) = (slab(ADD), slab(LARGE));
+    // Three arrays of 400 bytes and two of 4000, each but the last rounded up to 64, and scratch: two
+    // registers of 112 elements, and one of 1008.
+    assert!((2 * 448 + 400 + 2 * 448..=5 * 448).contains(&add_bytes));
+    assert!((2 * 4032 + 4000..=3 * 4032).contains(&large_bytes));
     for (slabs, expected) in [
         (Slabs::Each, add_bytes + large_bytes),
         (Slabs::Shared, large_bytes),

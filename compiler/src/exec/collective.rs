@@ -13,7 +13,7 @@ use crate::exec::program::{ArrayInfo, Leaf};
 use crate::exec::recycle::Refs;
 
 /// A collective, prepared. It works on the dense form of all members' operands, put one after
-/// another in the arena: member 0's operands, member 1's, ...; then one result.
+/// another in the exchange: member 0's operands, member 1's, ...; then one result.
 #[derive(Debug)]
 pub(crate) struct Collective {
     /// The arrays that each member gives.
@@ -159,8 +159,8 @@ impl Collective {
         })
     }
 
-    /// Bytes of the arena it works in.
-    pub(crate) fn arena_bytes(&self) -> usize {
+    /// Bytes of the exchange it works in.
+    pub(crate) fn exchange_bytes(&self) -> usize {
         self.results_at() + self.result_bytes + self.reduced_bytes() + self.scratch_bytes()
     }
 
@@ -194,26 +194,26 @@ impl Collective {
         }
     }
 
-    /// Bytes of the arena that hold operand `n` of member `member`.
+    /// Bytes of the exchange that hold operand `n` of member `member`.
     pub(crate) fn operand_range(&self, member: usize, n: usize) -> std::ops::Range<usize> {
         let start = member * self.member_bytes + self.operand_at[n];
         start..start + self.operand_bytes[n]
     }
 
-    /// Where the result is put in the arena.
+    /// Where the result is put in the exchange.
     pub(crate) fn results_at(&self) -> usize {
         self.groups.size() * self.member_bytes
     }
 
-    /// Computes result `n` of member `member` from all members' operands in the arena.
+    /// Computes result `n` of member `member` from all members' operands in the exchange.
     pub(crate) fn run(
         &self,
         member: usize,
         n: usize,
-        arena: &mut [u8],
+        exchange: &mut [u8],
         refs: &mut Refs,
     ) -> Result<(), KernelError> {
-        let (inputs, rest) = arena.split_at_mut(self.results_at());
+        let (inputs, rest) = exchange.split_at_mut(self.results_at());
         let bytes = match self.kind {
             Kind::AllGather => self.operand_bytes[n] * self.groups.size(),
             Kind::ReduceScatter(_) => self.operand_bytes[n] / self.groups.size(),

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use slabplan_ir::module::Module;
 use slabplan_ir::plan::Plan;
+use slabplan_ir::{Bytes, InstrId};
+use slabplan_planner::scratch::ScratchRequest;
 
 use crate::exec::array::{HostArray, type_name};
 use crate::exec::build::build;
@@ -71,8 +73,14 @@ pub struct ExecConfig {
 impl ExecConfig {
     /// Most threads that one operation may use.
     pub(crate) fn threads(&self) -> usize {
-        let machine = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        self.threads.map_or_else(machine, NonZeroUsize::get)
+        self.threads.unwrap_or_else(machine_threads).get()
+    }
+
+    /// One thread for programs too small for more; whether the plan has scratch does not matter.
+    fn limit_threads(&mut self, plan: &Plan) {
+        if value_bytes(plan) < PARALLEL_BYTES {
+            self.threads = Some(NonZeroUsize::MIN);
+        }
     }
 }
 
@@ -113,16 +121,16 @@ impl Executable {
     /// not carry out; more memory than `config` allows.
     pub fn new(module: &Module, plan: &Plan, config: ExecConfig) -> Result<Self, ExecError> {
         let mut config = config;
-        if plan_bytes(plan) < PARALLEL_BYTES {
-            config.threads = Some(NonZeroUsize::MIN);
-        }
+        config.limit_threads(plan);
         let program = build(module, plan, &config)?;
+        let shared = [program.exchange, program.spare].map(|n| n as u64);
         let bytes = program
             .slabs
             .iter()
             .map(|s| s.bytes.max(s.reserve) as u64)
-            .fold(program.arena as u64, u64::saturating_add)
+            .fold(0, u64::saturating_add)
             .saturating_mul(program.devices() as u64);
+        let bytes = shared.into_iter().fold(bytes, u64::saturating_add);
         if bytes > config.max_bytes {
             return Err(ExecError::OverLimit {
                 bytes,
@@ -160,11 +168,10 @@ impl Executable {
         self.run_time.as_secs_f64()
     }
 
-    /// Bytes beside the slabs that operations work in: packed blocks of matrices, registers of
-    /// loops, intermediate values of fusions, arrays on their way into another layout. Allocated
-    /// once, for all devices.
-    pub fn scratch_bytes(&self) -> u64 {
-        self.program.arena as u64
+    /// Bytes beside the slabs of the plan that operations of one device work in, since the plan has no
+    /// scratch for them: see [`scratch_requests`]. Allocated once.
+    pub fn unplanned_scratch_bytes(&self) -> u64 {
+        self.program.unplanned_scratch() as u64
     }
 
     /// Replicas times partitions.
@@ -259,9 +266,9 @@ impl Executable {
         self.run()
     }
 
-    /// The slabs of a device; it can't run until it has some again.
+    /// The plan's slabs of a device; it can't run until it has some again.
     pub(crate) fn take_slabs(&mut self, device: usize) -> Vec<Slab> {
-        std::mem::take(self.devices[device].slabs_mut())
+        self.devices[device].take_slabs(&self.program)
     }
 
     /// Gives a device these slabs; what is missing or too small is allocated.
@@ -281,7 +288,7 @@ impl Executable {
             };
             given.push(slab);
         }
-        *self.devices[device].slabs_mut() = given;
+        self.devices[device].put_slabs(given);
         write_constants(&self.program, &mut self.devices[device]);
         Ok(())
     }
@@ -351,12 +358,47 @@ impl Executable {
     }
 }
 
-/// Bytes of slabs below which no array is worth several threads.
+/// Bytes of all values below which no array is worth several threads.
 const PARALLEL_BYTES: u64 = 1 << 20;
 
-fn plan_bytes(plan: &Plan) -> u64 {
-    let bytes = plan.spaces.iter().map(|s| s.slab.get());
-    bytes.fold(0, u64::saturating_add)
+/// What the instructions of `module` work in beside their operands and results at the places of `plan`,
+/// on at most `threads` threads: packed blocks of matrices, registers of loops, intermediate values of
+/// fusions, arrays on their way into another layout. Of the places of `plan` only this matters: which
+/// results lie on operands. Scratch that it has already does not.
+///
+/// # Errors
+/// As [`Executable::new`], but for memory.
+pub fn scratch_requests(
+    module: &Module,
+    plan: &Plan,
+    threads: NonZeroUsize,
+) -> Result<Vec<ScratchRequest>, ExecError> {
+    let mut config = ExecConfig {
+        threads: Some(threads),
+        ..ExecConfig::default()
+    };
+    config.limit_threads(plan);
+    let program = build(module, plan, &config)?;
+    let request = |(instr, bytes): (InstrId, usize)| {
+        let bytes = bytes as u64;
+        let out_of_memory = |_| ExecError::OutOfMemory { bytes };
+        Ok(ScratchRequest {
+            instr,
+            bytes: Bytes::new(bytes).map_err(out_of_memory)?,
+        })
+    };
+    program.requests.into_iter().map(request).collect()
+}
+
+/// Threads that this machine runs at once.
+pub fn machine_threads() -> NonZeroUsize {
+    std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+}
+
+/// Bytes of everything that the plan places, scratch apart.
+fn value_bytes(plan: &Plan) -> u64 {
+    let values = plan.buffers.values().filter(|b| !b.values.is_empty());
+    values.map(|b| b.size.get()).fold(0, u64::saturating_add)
 }
 
 fn write_constants(program: &Program, device: &mut Device) {

@@ -1,6 +1,8 @@
 //! A module and a plan, flattened into steps with every place resolved.
 
-use slabplan_ir::ElementType;
+use std::collections::BTreeMap;
+
+use slabplan_ir::{ElementType, InstrId};
 
 use crate::exec::collective::Collective;
 use crate::exec::fusion::Fusion;
@@ -58,8 +60,12 @@ pub(crate) struct Leaf {
 pub(crate) enum Access {
     /// Where it lies: in this part of the slabs between the results, from this byte on.
     Slab { part: usize, start: usize },
-    /// In dense form, brought to this byte of the arena.
-    Arena(usize),
+    /// In dense form, brought to this byte of the operation's scratch from where it lies.
+    Staged {
+        at: usize,
+        part: usize,
+        start: usize,
+    },
     /// In the memory of a result, which is computed over it.
     Result,
 }
@@ -78,9 +84,9 @@ pub(crate) struct Operand {
 pub(crate) enum Way {
     /// Where it lies.
     Slab,
-    /// To this byte of the arena, as it lies in the slab, since operands lie there.
+    /// To this byte of the operation's scratch, as it lies in the slab, since operands lie there.
     Raw(usize),
-    /// To this byte of the arena in dense form.
+    /// To this byte of the operation's scratch in dense form.
     Dense(usize),
 }
 
@@ -93,14 +99,22 @@ pub(crate) struct ResultLeaf {
     pub(crate) way: Way,
 }
 
-/// A result's bytes cut out of a slab.
+/// Bytes cut out of a slab to be written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
     pub(crate) slab: u32,
     pub(crate) start: usize,
     pub(crate) len: usize,
-    /// Number of the result.
-    pub(crate) result: usize,
+    pub(crate) to: CutOut,
+}
+
+/// What cut bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CutOut {
+    /// The result with this number.
+    Result(usize),
+    /// What the operation works in.
+    Scratch,
 }
 
 /// What carries out an operation.
@@ -161,10 +175,12 @@ pub(crate) struct Op {
     /// Results that are written in the slabs, ascending by place. What lies between them are the
     /// parts that operands are read from.
     pub(crate) cuts: Box<[Cut]>,
-    /// Where results begin in the arena, after the operands, and what `body` works in.
+    /// What the operation works in: operands in dense form, results that can't be written where they
+    /// lie, and what `body` needs.
+    pub(crate) scratch: ByteRange,
+    /// Where results and what `body` needs begin in it.
     pub(crate) results_at: usize,
-    pub(crate) scratch_at: usize,
-    pub(crate) scratch: usize,
+    pub(crate) body_at: usize,
 }
 
 /// A value to move.
@@ -172,7 +188,7 @@ pub(crate) struct Op {
 pub(crate) struct Move {
     pub(crate) from: Leaf,
     pub(crate) to: Leaf,
-    /// Where it is put in the arena meanwhile; none if it goes there at once, byte by byte.
+    /// Where it is put in the scratch meanwhile; none if it goes there at once, byte by byte.
     pub(crate) stage: Option<usize>,
     /// Whether both lie alike, so that bytes are moved as they are.
     pub(crate) raw: bool,
@@ -180,7 +196,10 @@ pub(crate) struct Move {
 
 /// Values that change place at once: all are read before any is written.
 #[derive(Debug)]
-pub(crate) struct Moves(pub(crate) Box<[Move]>);
+pub(crate) struct Moves {
+    pub(crate) list: Box<[Move]>,
+    pub(crate) scratch: ByteRange,
+}
 
 /// Where to go for each branch of a conditional.
 #[derive(Debug)]
@@ -199,7 +218,7 @@ pub(crate) struct DeviceId {
 }
 
 /// Bytes of a slab.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ByteRange {
     pub(crate) slab: u32,
     pub(crate) start: usize,
@@ -244,13 +263,20 @@ pub(crate) struct Program {
     pub(crate) inputs: Vec<Leaf>,
     /// Arrays of the entry's result, flattened.
     pub(crate) outputs: Vec<Leaf>,
+    /// The slabs of the plan, and one more for scratch that the plan has no place for.
     pub(crate) slabs: Vec<SlabInfo>,
-    /// Bytes in which values are dense while an operation runs.
-    pub(crate) arena: usize,
+    /// What each instruction works in, by instruction: the most of any step that belongs to it.
+    pub(crate) requests: BTreeMap<InstrId, usize>,
+    /// Bytes in which devices exchange arrays.
+    pub(crate) exchange: usize,
+    /// Bytes in which padding is poisoned.
+    pub(crate) spare: usize,
     /// Largest number of operands, of results and of parts of the slabs of any operation.
     pub(crate) most_refs: usize,
     /// Calls within calls.
     pub(crate) call_depth: usize,
+    /// Steps that a run on one device takes, about.
+    pub(crate) expected: Option<u64>,
     pub(crate) replicas: usize,
     pub(crate) partitions: usize,
 }
@@ -266,9 +292,29 @@ impl Program {
         leaf.offset..leaf.offset + self.info(leaf).map.padded_bytes()
     }
 
+    /// The same with its slab.
+    pub(crate) fn range_of(&self, leaf: Leaf) -> ByteRange {
+        let bytes = self.bytes_of(leaf);
+        ByteRange {
+            slab: leaf.slab,
+            start: bytes.start,
+            end: bytes.end,
+        }
+    }
+
     /// The name of the instruction that a step belongs to.
     pub(crate) fn name(&self, step: u32) -> &str {
         &self.names[self.name_of_step[step as usize] as usize]
+    }
+
+    /// Bytes of scratch that the plan has no place for.
+    pub(crate) fn unplanned_scratch(&self) -> usize {
+        self.slabs.last().map_or(0, |s| s.bytes)
+    }
+
+    /// Steps of a run on all devices, about; `None` where a loop runs nobody knows how often.
+    pub(crate) fn expected_steps(&self) -> Option<u64> {
+        Some(self.expected?.saturating_mul(self.devices() as u64))
     }
 
     /// Replicas times partitions.

@@ -6,10 +6,11 @@ use crate::exec::error::ExecError;
 use crate::exec::kernels::{ArrayMut, ArrayRef};
 use crate::exec::poison;
 use crate::exec::program::{
-    Access, Body, Cut, Leaf, Move, Op, Program, ResultLeaf, Step, Switch, Way,
+    Access, Body, ByteRange, Cut, CutOut, Leaf, Op, Program, ResultLeaf, Step, Switch, Way,
 };
 use crate::exec::recycle::{Lists, Refs};
 use crate::exec::slab::Slab;
+use crate::exec::transfer::{from_to, move_all, pack, write_result};
 use crate::exec::watch::Watch;
 use slabplan_ir::ElementType;
 
@@ -36,11 +37,13 @@ enum State {
     Finished,
 }
 
-/// Memory that all devices use in turn.
+/// Memory that all devices use in turn; no part of any device's.
 #[derive(Debug)]
 pub(crate) struct Workspace {
-    /// Dense forms of the arrays of the current operation.
-    arena: Slab,
+    /// What devices exchange: what the wires between them carry.
+    exchange: Slab,
+    /// The dense form of an array whose padding is poisoned.
+    spare: Slab,
     refs: Refs,
     /// For the operations inside a fusion.
     inner: Refs,
@@ -52,7 +55,8 @@ impl Workspace {
     /// Room for every operation of `program`.
     pub(crate) fn new(program: &Program) -> Result<Self, ExecError> {
         Ok(Self {
-            arena: Slab::new(program.arena, 0, STAGE_ALIGN)?,
+            exchange: Slab::new(program.exchange, 0, STAGE_ALIGN)?,
+            spare: Slab::new(program.spare, 0, STAGE_ALIGN)?,
             refs: Refs::with_capacity(program.most_refs),
             inner: Refs::with_capacity(program.most_refs),
             watch: None,
@@ -86,9 +90,15 @@ impl Device {
         self.state = State::Running;
     }
 
-    /// The slabs, in the order of [`Program::slabs`].
-    pub(crate) fn slabs_mut(&mut self) -> &mut Vec<Slab> {
-        &mut self.slabs
+    /// Takes the slabs of the plan away, in its order; the device can't run until it has some again.
+    pub(crate) fn take_slabs(&mut self, program: &Program) -> Vec<Slab> {
+        let planned = program.slabs.len() - 1;
+        self.slabs.drain(..planned.min(self.slabs.len())).collect()
+    }
+
+    /// Gives slabs for those of the plan.
+    pub(crate) fn put_slabs(&mut self, slabs: Vec<Slab>) {
+        self.slabs.splice(0..0, slabs);
     }
 
     /// The bytes at a place where they are the dense array.
@@ -162,7 +172,8 @@ pub(crate) fn run(
     limits: Limits,
 ) -> Result<(), ExecError> {
     if let Some(watch) = &work.watch {
-        watch.begin(program.steps.len() as u32 - program.entry);
+        let entry = program.steps.len() as u32 - program.entry;
+        watch.begin(entry, program.expected_steps());
     }
     loop {
         for (number, device) in devices.iter_mut().enumerate() {
@@ -207,7 +218,12 @@ fn run_device(
         device.next += 1;
         match program.steps[at as usize] {
             Step::Op(n) => run_op(program, &program.ops[n as usize], device, work, limits)?,
-            Step::Move(n) => move_all(program, &program.moves[n as usize].0, device, work, limits),
+            Step::Move(n) => move_all(
+                program,
+                &program.moves[n as usize],
+                &mut device.slabs,
+                limits,
+            ),
             Step::Collective(n) => {
                 device.state = State::Waiting(n);
                 return Ok(());
@@ -221,7 +237,7 @@ fn run_device(
                 };
                 write_result(
                     program,
-                    device,
+                    &mut device.slabs,
                     id.to,
                     &(value as u32).to_le_bytes(),
                     limits,
@@ -281,34 +297,32 @@ fn run_op(
     work: &mut Workspace,
     limits: Limits,
 ) -> Result<(), ExecError> {
-    let arena = work.arena.bytes_mut();
-    for operand in &op.operands {
-        if let Access::Arena(at) = operand.access {
-            let len = program.info(operand.leaf).map.dense_bytes();
-            device.read(program, operand.leaf, &mut arena[at..at + len]);
-        }
-    }
-    let (staged, rest) = arena.split_at_mut(op.results_at);
-    let (mut in_arena, rest) = rest.split_at_mut(op.scratch_at - op.results_at);
-    let scratch = &mut rest[..op.scratch];
     let mut lists = work.refs.take();
     for result in &op.results {
         let info = program.info(result.leaf);
-        let data: &mut [u8] = match result.way {
-            Way::Slab => &mut [],
-            Way::Raw(_) | Way::Dense(_) => {
-                let (mine, tail) = in_arena.split_at_mut(aligned(result.bytes));
-                in_arena = tail;
-                &mut mine[..result.bytes]
-            }
-        };
         lists.writes.push(ArrayMut {
             element_type: info.element_type,
             dims: &info.dims,
-            data,
+            data: &mut [],
         });
     }
-    cut(&mut device.slabs, &op.cuts, &mut lists);
+    let scratch = cut(&mut device.slabs, &op.cuts, &mut lists);
+    let (staged, rest) = scratch.split_at_mut(op.results_at);
+    let (mut apart, body_scratch) = rest.split_at_mut(op.body_at - op.results_at);
+    for (result, write) in op.results.iter().zip(&mut lists.writes) {
+        if result.way != Way::Slab {
+            let (mine, tail) = apart.split_at_mut(aligned(result.bytes));
+            apart = tail;
+            write.data = &mut mine[..result.bytes];
+        }
+    }
+    for operand in &op.operands {
+        if let Access::Staged { at, part, start } = operand.access {
+            let map = &program.info(operand.leaf).map;
+            let lying = &lists.parts[part][start..start + map.padded_bytes()];
+            map.unpack(lying, &mut staged[at..at + operand.bytes]);
+        }
+    }
     for operand in &op.operands {
         let info = program.info(operand.leaf);
         let len = operand.bytes;
@@ -317,33 +331,32 @@ fn run_op(
             dims: &info.dims,
             data: match operand.access {
                 Access::Slab { part, start } => &lists.parts[part][start..start + len],
-                Access::Arena(at) => &staged[at..at + len],
+                Access::Staged { at, .. } => &staged[at..at + len],
                 Access::Result => &[],
             },
         });
     }
     match &op.body {
-        Body::Kernel(kernel) => kernel.run(&lists.reads, &mut lists.writes, scratch)?,
+        Body::Kernel(kernel) => kernel.run(&lists.reads, &mut lists.writes, body_scratch)?,
         Body::Fusion(fusion) => {
-            fusion.run(&lists.reads, &mut lists.writes, scratch, &mut work.inner)?;
+            fusion.run(
+                &lists.reads,
+                &mut lists.writes,
+                body_scratch,
+                &mut work.inner,
+            )?;
         }
     }
     work.refs.give_back(lists);
     for result in &op.results {
-        put(
-            program,
-            result,
-            op.scratch_at,
-            device,
-            work.arena.bytes_mut(),
-            limits,
-        );
+        put(program, op, result, device, work, limits);
     }
     Ok(())
 }
 
-/// Cuts the results out of the slabs, and what lies between them into parts.
-fn cut<'a>(slabs: &'a mut [Slab], cuts: &[Cut], lists: &mut Lists<'a>) {
+/// Cuts results and scratch out of the slabs, and what lies between them into parts; returns the scratch.
+fn cut<'a>(slabs: &'a mut [Slab], cuts: &[Cut], lists: &mut Lists<'a>) -> &'a mut [u8] {
+    let mut scratch: &mut [u8] = &mut [];
     let mut cuts = cuts.iter().peekable();
     for (number, slab) in slabs.iter_mut().enumerate() {
         let (mut rest, mut at) = (slab.bytes_mut(), 0);
@@ -351,121 +364,61 @@ fn cut<'a>(slabs: &'a mut [Slab], cuts: &[Cut], lists: &mut Lists<'a>) {
             let (before, tail) = rest.split_at_mut(cut.start - at);
             let (mine, tail) = tail.split_at_mut(cut.len);
             lists.parts.push(before);
-            lists.writes[cut.result].data = mine;
+            match cut.to {
+                CutOut::Result(n) => lists.writes[n].data = mine,
+                CutOut::Scratch => scratch = mine,
+            }
             at = cut.start + cut.len;
             rest = tail;
         }
         lists.parts.push(rest);
     }
+    scratch
 }
 
-/// Brings a result that was computed elsewhere to its place, and poisons its padding if asked for,
-/// with room from byte `free` of the arena on.
+/// Brings a result that was computed in the scratch to its place, and poisons its padding if asked for.
 fn put(
     program: &Program,
+    op: &Op,
     result: &ResultLeaf,
-    free: usize,
-    device: &mut Device,
-    arena: &mut [u8],
-    limits: Limits,
-) {
-    let map = &program.info(result.leaf).map;
-    let len = map.dense_bytes();
-    match result.way {
-        Way::Slab => {}
-        Way::Raw(at) => {
-            let start = result.leaf.offset;
-            let slab = device.slabs[result.leaf.slab as usize].bytes_mut();
-            slab[start..start + result.bytes].copy_from_slice(&arena[at..at + result.bytes]);
-        }
-        Way::Dense(at) => {
-            write_result(program, device, result.leaf, &arena[at..at + len], limits);
-            return;
-        }
-    }
-    if limits.poison && map.padded_bytes() > len {
-        let dense = &mut arena[free..free + len];
-        device.read(program, result.leaf, dense);
-        write_result(program, device, result.leaf, dense, limits);
-    }
-}
-
-/// The bytes that a dense array of `len` bytes takes in the arena.
-pub(crate) fn aligned(len: usize) -> usize {
-    len.next_multiple_of(STAGE_ALIGN)
-}
-
-/// Alignment of dense arrays in the arena.
-pub(crate) const STAGE_ALIGN: usize = 64;
-
-/// Writes a result, and poison into its padding if asked for.
-fn write_result(program: &Program, device: &mut Device, leaf: Leaf, dense: &[u8], limits: Limits) {
-    if limits.poison {
-        let range = program.bytes_of(leaf);
-        let start = range.start;
-        poison::fill(
-            &mut device.slabs[leaf.slab as usize].bytes_mut()[range],
-            start,
-        );
-    }
-    device.write(program, leaf, dense);
-}
-
-/// Moves values: all are read before any is written.
-fn move_all(
-    program: &Program,
-    moves: &[Move],
     device: &mut Device,
     work: &mut Workspace,
     limits: Limits,
 ) {
-    let arena = work.arena.bytes_mut();
-    for m in moves {
-        let range = program.bytes_of(m.from);
-        let to = m.to.offset..m.to.offset + range.len();
-        match m.stage {
-            Some(at) if m.raw => {
-                arena[at..at + range.len()].copy_from_slice(device.bytes(program, m.from));
-            }
-            Some(at) => {
-                let len = program.info(m.from).map.dense_bytes();
-                device.read(program, m.from, &mut arena[at..at + len]);
-            }
-            None if m.from.slab == m.to.slab => {
-                let slab = device.slabs[m.from.slab as usize].bytes_mut();
-                slab.copy_within(range, to.start);
-            }
-            None => {
-                let (from, target) = two_slabs(&mut device.slabs, m.from.slab, m.to.slab);
-                target[to].copy_from_slice(&from[range]);
-            }
+    let map = &program.info(result.leaf).map;
+    let place = program.range_of(result.leaf);
+    let computed = |at: usize| ByteRange {
+        slab: op.scratch.slab,
+        start: op.scratch.start + at,
+        end: op.scratch.start + at + result.bytes,
+    };
+    match result.way {
+        Way::Slab => {}
+        Way::Raw(at) => {
+            let (from, to) = from_to(&mut device.slabs, computed(at), place);
+            to[..result.bytes].copy_from_slice(from);
+        }
+        Way::Dense(at) => {
+            let (dense, to) = from_to(&mut device.slabs, computed(at), place);
+            pack(map, dense, to, place.start, limits);
+            return;
         }
     }
-    for m in moves {
-        let Some(at) = m.stage else {
-            continue;
-        };
-        if m.raw {
-            let len = program.info(m.from).map.padded_bytes();
-            let slab = device.slabs[m.to.slab as usize].bytes_mut();
-            slab[m.to.offset..m.to.offset + len].copy_from_slice(&arena[at..at + len]);
-        } else {
-            let len = program.info(m.to).map.dense_bytes();
-            write_result(program, device, m.to, &arena[at..at + len], limits);
-        }
+    let len = map.dense_bytes();
+    if limits.poison && map.padded_bytes() > len {
+        let dense = &mut work.spare.bytes_mut()[..len];
+        device.read(program, result.leaf, dense);
+        write_result(program, &mut device.slabs, result.leaf, dense, limits);
     }
 }
 
-/// The bytes of one slab to read and of another to write.
-fn two_slabs(slabs: &mut [Slab], from: u32, to: u32) -> (&[u8], &mut [u8]) {
-    let (from, to) = (from as usize, to as usize);
-    let (low, high) = slabs.split_at_mut(from.max(to));
-    if from < to {
-        (low[from].bytes(), high[0].bytes_mut())
-    } else {
-        (high[0].bytes(), low[to].bytes_mut())
-    }
+/// The bytes that a dense array of `len` bytes takes in scratch.
+pub(crate) fn aligned(len: usize) -> usize {
+    len.next_multiple_of(STAGE_ALIGN)
 }
+
+/// Alignment of dense arrays in scratch, from its start.
+pub(crate) const STAGE_ALIGN: usize = 64;
 
 /// Carries out the collectives whose groups are complete. Returns whether there was one.
 fn meet(
@@ -487,16 +440,16 @@ fn meet(
         for (member, &d) in group.iter().enumerate() {
             for (k, &leaf) in collective.operands.iter().enumerate() {
                 let range = collective.operand_range(member, k);
-                devices[d].read(program, leaf, &mut work.arena.bytes_mut()[range]);
+                devices[d].read(program, leaf, &mut work.exchange.bytes_mut()[range]);
             }
         }
         for (member, &d) in group.iter().enumerate() {
             for (k, &leaf) in collective.results.iter().enumerate() {
-                collective.run(member, k, work.arena.bytes_mut(), &mut work.inner)?;
+                collective.run(member, k, work.exchange.bytes_mut(), &mut work.inner)?;
                 let at = collective.results_at();
                 let len = program.info(leaf).map.dense_bytes();
-                let result = &work.arena.bytes()[at..at + len];
-                write_result(program, &mut devices[d], leaf, result, limits);
+                let result = &work.exchange.bytes()[at..at + len];
+                write_result(program, &mut devices[d].slabs, leaf, result, limits);
             }
             devices[d].state = State::Running;
         }

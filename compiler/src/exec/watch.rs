@@ -9,6 +9,8 @@ pub struct Watch {
     steps: AtomicU64,
     done: AtomicU32,
     total: AtomicU32,
+    /// Zero if nobody knows.
+    expected: AtomicU64,
 }
 
 /// How far a run is.
@@ -21,6 +23,22 @@ pub struct RunProgress {
     pub done: u32,
     /// Steps of the entry computation.
     pub total: u32,
+    /// Steps that all devices will take, loops and what they call counted as often as they run, about:
+    /// of conditionals every branch counts. `None` where the module does not say how often a loop runs
+    /// (`known_trip_count`).
+    pub expected: Option<u64>,
+}
+
+impl RunProgress {
+    /// The part that is behind, from 0 to 1: of all steps, or of those of the entry computation where the
+    /// number of all is unknown.
+    pub fn fraction(&self) -> f64 {
+        let part = match self.expected {
+            Some(expected) => self.steps as f64 / expected.max(1) as f64,
+            None => f64::from(self.done) / f64::from(self.total.max(1)),
+        };
+        part.min(1.0)
+    }
 }
 
 impl Watch {
@@ -41,11 +59,17 @@ impl Watch {
             steps: self.steps.load(Ordering::Relaxed),
             done: self.done.load(Ordering::Relaxed),
             total: self.total.load(Ordering::Relaxed),
+            expected: match self.expected.load(Ordering::Relaxed) {
+                0 => None,
+                n => Some(n),
+            },
         }
     }
 
-    /// A run over `total` steps of the entry computation begins.
-    pub(crate) fn begin(&self, total: u32) {
+    /// A run over `total` steps of the entry computation begins, and about `expected` in all.
+    pub(crate) fn begin(&self, total: u32, expected: Option<u64>) {
+        self.expected
+            .store(expected.unwrap_or(0), Ordering::Relaxed);
         self.steps.store(0, Ordering::Relaxed);
         self.done.store(0, Ordering::Relaxed);
         self.total.store(total, Ordering::Relaxed);

@@ -17,6 +17,7 @@ pub use fuse::FuseElementwise;
 pub use layout::AssignLayouts;
 pub(crate) use layout::{default_layout, layouts_are_given};
 pub use planning::MemoryPlanning;
+pub(crate) use planning::plan_config;
 pub use schedule::ScheduleMemory;
 pub use shard_map::{ImportShardMap, import_shard_map};
 

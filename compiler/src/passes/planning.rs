@@ -43,7 +43,7 @@ impl Pass for MemoryPlanning {
 }
 
 /// How the planner is to plan.
-pub(super) fn plan_config(config: &CompileConfig) -> PlanConfig {
+pub(crate) fn plan_config(config: &CompileConfig) -> PlanConfig {
     PlanConfig {
         accounting: config.accounting,
         pack: PackConfig {

@@ -33,6 +33,7 @@ pub fn plan_summary(compiled: &Compiled) -> String {
     let _ = write!(out, "{}", spaces_table(compiled));
     out.push('\n');
     write_peak(&mut out, compiled);
+    write_scratch(&mut out, compiled);
     write_schedule(&mut out, compiled);
     write_trials(&mut out, compiled);
     write_copies(&mut out, compiled);
@@ -130,12 +131,32 @@ fn write_peak(out: &mut String, compiled: &Compiled) {
     }
 }
 
+/// What instructions work in, where that is planned.
+fn write_scratch(out: &mut String, compiled: &Compiled) {
+    let buffers = compiled.plan().buffers.values();
+    let scratch = buffers.filter_map(|b| match b.kind {
+        BufferKind::Scratch { instr } => Some((b.size, instr)),
+        _ => None,
+    });
+    let scratch: Vec<_> = scratch.collect();
+    let Some((bytes, instr)) = scratch.iter().max_by_key(|(size, _)| *size) else {
+        return;
+    };
+    let _ = writeln!(
+        out,
+        "scratch: {} instructions work in some while they run, %{} in most: {bytes}\n",
+        thousands(scratch.len()),
+        compiled.module.name_of(*instr),
+    );
+}
+
 fn kind_name(kind: &BufferKind) -> &'static str {
     match kind {
         BufferKind::Parameter { donated: true, .. } => "donated argument",
         BufferKind::Parameter { .. } => "argument",
         BufferKind::Constant => "constant",
         BufferKind::Output => "output",
+        BufferKind::Scratch { .. } => "scratch",
         BufferKind::Temp => "temporary",
     }
 }
@@ -170,8 +191,13 @@ fn write_schedule(out: &mut String, compiled: &Compiled) {
         let over = space.slab.saturating_sub(bound);
         let _ = writeln!(
             out,
-            "no order of these instructions needs less than {bound} of {}; this one needs {over} ({}) more",
+            "no order of these instructions needs less than {bound} of {}; this one{} needs {over} ({}) more",
             space.name,
+            if space.stats.scratch.is_zero() {
+                ""
+            } else {
+                ", with its scratch,"
+            },
             percent(over.get(), bound.get()),
         );
     }

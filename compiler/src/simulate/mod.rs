@@ -27,6 +27,7 @@ pub use bump::Bump;
 pub use caching::Caching;
 pub use replay::{Failure, LoopReplay, Replay, replay};
 pub use report::{Simulation, simulate};
+pub(crate) use trace::trip_count;
 pub use trace::{Block, Event, Trace};
 
 /// Where a block begins. What addresses mean is the allocator's own affair.

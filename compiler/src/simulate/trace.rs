@@ -146,7 +146,7 @@ fn rank(kind: &BufferKind) -> u32 {
     match kind {
         BufferKind::Parameter { number, .. } => *number,
         BufferKind::Constant => u32::MAX - 1,
-        BufferKind::Output | BufferKind::Temp => u32::MAX,
+        BufferKind::Output | BufferKind::Scratch { .. } | BufferKind::Temp => u32::MAX,
     }
 }
 
@@ -321,7 +321,7 @@ impl Walk<'_> {
 }
 
 /// What XLA wrote into the while's `backend_config`: `"known_trip_count":{"n":"12"}`.
-fn trip_count(module: &Module, instr: InstrId) -> Option<u64> {
+pub(crate) fn trip_count(module: &Module, instr: InstrId) -> Option<u64> {
     let config = module.attr_text(instr, AttrName::BackendConfig)?;
     let rest = config.split_once("\"known_trip_count\"")?.1;
     let rest = rest.split_once("\"n\"")?.1;

@@ -199,10 +199,18 @@ fn check_kinds(
             BufferKind::Constant => role.constant && role.parameter.is_none(),
             BufferKind::Output => holds_output && role.parameter.is_none() && !role.constant,
             BufferKind::Temp => !role.output && role.parameter.is_none() && !role.constant,
+            BufferKind::Scratch { instr } => {
+                buffer.values.is_empty()
+                    && flow.module.instrs.get(*instr).is_some()
+                    && flow.is_planned(*instr)
+            }
         };
         if !right {
             violations.push(K::WrongKind { buffer: id }, || {
                 let found = match (role.parameter, role.constant, role.output) {
+                    _ if matches!(buffer.kind, BufferKind::Scratch { .. }) => {
+                        "values, or is of no instruction that runs by itself".to_owned()
+                    }
                     (Some(pos), ..) => {
                         let given = if flow.is_donated(pos) { "" } else { "not " };
                         format!(
@@ -236,6 +244,7 @@ fn check_sums(
         output: u64,
         alias: u64,
         constant: u64,
+        largest_scratch: u64,
     }
     let mut sums: BTreeMap<u32, Sums> = BTreeMap::new();
     for (id, buffer) in plan.buffers.iter() {
@@ -251,6 +260,9 @@ fn check_sums(
         add(role.output, &mut sum.output);
         add(role.parameter.is_some() && role.output, &mut sum.alias);
         add(role.constant, &mut sum.constant);
+        if matches!(buffer.kind, BufferKind::Scratch { .. }) {
+            sum.largest_scratch = sum.largest_scratch.max(size);
+        }
     }
     for space in &plan.spaces {
         let none = Sums::default();
@@ -261,6 +273,7 @@ fn check_sums(
             ("output_bytes", stats.output, sum.output),
             ("alias_bytes", stats.alias, sum.alias),
             ("constant_bytes", stats.constant, sum.constant),
+            ("scratch_bytes", stats.scratch, sum.largest_scratch),
         ];
         for (name, stated, found) in pairs {
             let stated = stated.get();
@@ -272,7 +285,7 @@ fn check_sums(
                 };
                 violations.push(kind, || {
                     format!(
-                        "{name} of {} is stated as {stated}, but its buffers sum to {found}",
+                        "{name} of {} is stated as {stated}, but by its buffers it is {found}",
                         space_name(plan, space.space)
                     )
                 });

@@ -1,11 +1,13 @@
 //! Abstract execution: what every byte holds at every point of program order.
 
+use std::collections::BTreeMap;
+
 use super::flow::{Flow, Role};
 use super::form::{Slots, check_size};
 use super::memory::{Memory, Place, Sym};
 use super::message::{culprit_clause, reader_clause, space_name};
 use super::violation::{Culprit, Reader, ViolationKind as K, Violations};
-use super::{InPlace, Promised, invariant};
+use super::{InPlace, Promised, invariant, scratch};
 use crate::entity::{BufferId, CompId, InstrId, PosId, SecondaryMap};
 use crate::module::Module;
 use crate::opcode::Opcode;
@@ -66,6 +68,7 @@ pub(super) fn run(
         handed_on: invariant::handed_on(flow),
         entered: SecondaryMap::filled(module.computations.len(), false),
         pending: Vec::new(),
+        scratch: scratch::by_instruction(flow, plan),
         point: 0,
         run: Run {
             bound: flow.positions.filled(None),
@@ -100,6 +103,8 @@ pub(super) enum SymbolKind {
     Branches(InstrId),
     /// Working bytes of this async operation.
     InFlight(InstrId),
+    /// What this instruction leaves in its scratch.
+    Scratch(InstrId),
 }
 
 /// Working bytes that must stay as they are until an async operation is done.
@@ -122,6 +127,8 @@ pub(super) struct Machine<'a, 'm> {
     pub(super) handed_on: SecondaryMap<PosId, Option<PosId>>,
     pub(super) entered: SecondaryMap<CompId, bool>,
     pub(super) pending: Vec<Pending>,
+    /// The scratch buffers of each instruction.
+    pub(super) scratch: BTreeMap<InstrId, Vec<BufferId>>,
     pub(super) point: u32,
     pub(super) run: Run,
 }
@@ -205,6 +212,7 @@ impl<'m> Machine<'_, 'm> {
                 if opcode == Opcode::AsyncDone {
                     self.finish_async(id);
                 }
+                self.use_scratch(id);
                 self.define(id);
             }
         }
@@ -468,6 +476,7 @@ impl<'m> Machine<'_, 'm> {
             SymbolKind::Value(pos) => Culprit::Value(self.flow.value(pos), symbol.at),
             SymbolKind::Branches(conditional) => Culprit::Branches(conditional),
             SymbolKind::InFlight(start) => Culprit::InFlight(start),
+            SymbolKind::Scratch(instr) => Culprit::Scratch(instr, symbol.at),
         }
     }
 

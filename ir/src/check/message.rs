@@ -72,6 +72,9 @@ pub(super) fn culprit_clause(flow: &Flow<'_>, culprit: &Culprit) -> String {
         Culprit::InFlight(start) => {
             format!("are working bytes of {}", flow.name(*start))
         }
+        Culprit::Scratch(instr, at) => {
+            format!("were scratch of {} at point {at}", flow.name(*instr))
+        }
     }
 }
 

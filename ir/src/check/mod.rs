@@ -23,7 +23,9 @@
 //! overwrote them and when. Then its results are written, over whatever was
 //! there. A result may touch an operand of its own instruction only on exactly
 //! the same bytes, and only where the instruction is proved to read every
-//! element before it replaces it. Constants and parameters that are not
+//! element before it replaces it. Scratch of an instruction touches none of its
+//! operands and results and spoils whatever was there, when it runs and, of an
+//! asynchronous one, until its done. Constants and parameters that are not
 //! donated are never written. Results of one instruction are disjoint.
 //!
 //! **Control flow.** A while is run once, from a state in which each carried
@@ -68,6 +70,7 @@ mod memory;
 mod message;
 mod overlap;
 mod schedule;
+mod scratch;
 mod violation;
 
 pub use violation::{Culprit, MAX_VIOLATIONS, Reader, Violation, ViolationKind, Violations};

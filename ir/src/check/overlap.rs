@@ -81,7 +81,7 @@ impl Machine<'_, '_> {
 
     /// The bytes of a value as the shape at `pos` sees them: a bitcast may see more or fewer than
     /// were written.
-    fn seen_place(&self, pos: PosId) -> Option<Place> {
+    pub(super) fn seen_place(&self, pos: PosId) -> Option<Place> {
         let Place { space, extent } = self.run.bound[pos]?.place;
         let bytes = self.flow.bytes(pos).ok()?;
         let extent = Extent {

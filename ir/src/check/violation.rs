@@ -20,6 +20,8 @@ pub enum Culprit {
     Branches(InstrId),
     /// Working bytes of this async operation.
     InFlight(InstrId),
+    /// What this instruction left in its scratch, at this point of program order.
+    Scratch(InstrId, u32),
 }
 
 /// Who finds wrong bytes.
@@ -129,6 +131,14 @@ pub enum ViolationKind {
         bytes: Extent,
         at: u32,
     },
+    /// What an instruction works in overlaps one of its operands or results, or its other scratch
+    /// (then the value is the instruction's own).
+    ScratchOverlap {
+        instr: InstrId,
+        value: PlanValue,
+        bytes: Extent,
+        at: u32,
+    },
     /// The bytes of a constant or of a parameter that is not donated are written.
     ReadOnlyWritten {
         value: PlanValue,
@@ -212,6 +222,7 @@ impl ViolationKind {
             K::PartialOverlap { .. } => "partial-overlap",
             K::UnsafeInPlace { .. } => "unsafe-in-place",
             K::ResultsOverlap { .. } => "results-overlap",
+            K::ScratchOverlap { .. } => "scratch-overlap",
             K::ReadOnlyWritten { .. } => "read-only-written",
             K::StartOverlap { .. } => "start-overlap",
             K::AliasDropped { .. } => "alias-dropped",

@@ -100,6 +100,9 @@ enum Kind {
     },
     Constant,
     Output,
+    Scratch {
+        instruction: String,
+    },
     Temp,
 }
 
@@ -151,7 +154,7 @@ pub fn to_json(module: &Module, plan: &Plan) -> String {
             space: b.space,
             offset: b.offset,
             size: b.size,
-            kind: kind_to_json(&b.kind),
+            kind: kind_to_json(&names, &b.kind),
             live: b.live.iter().map(|l| (l.start, l.end)).collect(),
             values: b
                 .values
@@ -213,7 +216,8 @@ pub fn from_json(module: &Module, text: &str) -> Result<Plan, PlanReadError> {
             space: buffer.space,
             offset: buffer.offset,
             size: buffer.size,
-            kind: kind_from_json(buffer.kind),
+            kind: kind_from_json(&names, buffer.kind)
+                .map_err(|m| at(format!("buffers[{n}].instruction"), m))?,
             values,
             live: buffer
                 .live
@@ -290,7 +294,7 @@ fn space_from_json(s: Space) -> PlanSpace {
     }
 }
 
-fn kind_to_json(kind: &BufferKind) -> Kind {
+fn kind_to_json(names: &Names<'_>, kind: &BufferKind) -> Kind {
     match kind {
         BufferKind::Parameter {
             number,
@@ -303,12 +307,15 @@ fn kind_to_json(kind: &BufferKind) -> Kind {
         },
         BufferKind::Constant => Kind::Constant,
         BufferKind::Output => Kind::Output,
+        BufferKind::Scratch { instr } => Kind::Scratch {
+            instruction: names.instr(*instr),
+        },
         BufferKind::Temp => Kind::Temp,
     }
 }
 
-fn kind_from_json(kind: Kind) -> BufferKind {
-    match kind {
+fn kind_from_json(names: &Names<'_>, kind: Kind) -> Result<BufferKind, String> {
+    Ok(match kind {
         Kind::Parameter {
             parameter,
             index,
@@ -320,8 +327,11 @@ fn kind_from_json(kind: Kind) -> BufferKind {
         },
         Kind::Constant => BufferKind::Constant,
         Kind::Output => BufferKind::Output,
+        Kind::Scratch { instruction } => BufferKind::Scratch {
+            instr: names.find_instr(&instruction)?,
+        },
         Kind::Temp => BufferKind::Temp,
-    }
+    })
 }
 
 fn value_from_json(names: &Names<'_>, value: Value) -> Result<PlanValue, String> {

@@ -54,6 +54,12 @@ pub enum BufferKind {
     Constant,
     /// Holds (part of) the entry computation's result and no parameter.
     Output,
+    /// What an instruction works in while it runs: no value, live during that instruction alone
+    /// (of an asynchronous one until its done).
+    Scratch {
+        /// The instruction.
+        instr: InstrId,
+    },
     /// Everything else.
     Temp,
 }
@@ -87,7 +93,7 @@ pub struct PlanBuffer {
     pub size: Bytes,
     /// What it is for.
     pub kind: BufferKind,
-    /// Its values: the must-alias class.
+    /// Its values: the must-alias class; none of scratch.
     pub values: Vec<PlanValue>,
     /// When its bytes are in use, disjoint and ascending.
     pub live: Vec<LiveInterval>,
@@ -136,6 +142,10 @@ pub struct PlanStats {
     /// Bytes of the constants.
     #[serde(default, rename = "constant_bytes")]
     pub constant: Bytes,
+    /// Bytes of the largest scratch buffer; zero where scratch is not planned. Under
+    /// [`Accounting::Slab`] what scratch adds to the slab is counted in [`temp`](Self::temp).
+    #[serde(default, rename = "scratch_bytes", skip_serializing_if = "is_zero")]
+    pub scratch: Bytes,
     /// Bytes of the elements alone of what is live at the peak.
     #[serde(default, rename = "logical_bytes_at_peak")]
     pub logical_at_peak: Bytes,
@@ -145,6 +155,14 @@ pub struct PlanStats {
     /// Name of the instruction at which most bytes are live, without `%`; empty if there is none.
     #[serde(default)]
     pub peak_instruction: String,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(bytes: &Bytes) -> bool {
+    bytes.is_zero()
 }
 
 /// A copy that planning inserted, and why.

@@ -6,6 +6,7 @@
 //! space 0 name="hbm" capacity=1024 alignment=64 slab=512 lower_bound=512 optimal=true temp=128 ...
 //! buffer space=0 offset=0 size=64 kind=parameter(0,{},donated) live=[0,9) : %p.1 %fusion.2{1}
 //! buffer space=0 offset=64 size=64 kind=temp live=[2,5)[7,8) : %add.1
+//! buffer space=0 offset=128 size=64 kind=scratch(%dot.2) live=[3,4) :
 //! copy %copy.7 "the carried value would ..."
 //! ```
 //!
@@ -76,6 +77,9 @@ fn write_space(out: &mut String, space: &PlanSpace) {
         space.optimal
     );
     let stats = &space.stats;
+    if !stats.scratch.is_zero() {
+        let _ = write!(out, " scratch={}", stats.scratch.get());
+    }
     let _ = writeln!(
         out,
         " temp={} argument={} output={} alias={} constant={} logical_at_peak={} padded_at_peak={} \
@@ -110,6 +114,9 @@ fn write_buffer(out: &mut String, names: &Names<'_>, buffer: &PlanBuffer) {
         }
         BufferKind::Constant => out.push_str("constant"),
         BufferKind::Output => out.push_str("output"),
+        BufferKind::Scratch { instr } => {
+            let _ = write!(out, "scratch({})", names.instr(*instr));
+        }
         BufferKind::Temp => out.push_str("temp"),
     }
     if !buffer.live.is_empty() {
@@ -262,6 +269,7 @@ fn read_space(line: &mut Line<'_>) -> Result<PlanSpace, PlanReadError> {
             "output" => stats.output = line.bytes()?,
             "alias" => stats.alias = line.bytes()?,
             "constant" => stats.constant = line.bytes()?,
+            "scratch" => stats.scratch = line.bytes()?,
             "logical_at_peak" => stats.logical_at_peak = line.bytes()?,
             "padded_at_peak" => stats.padded_at_peak = line.bytes()?,
             "peak_instruction" => stats.peak_instruction = line.string()?,
@@ -295,7 +303,7 @@ fn read_buffer(line: &mut Line<'_>, names: &Names<'_>) -> Result<PlanBuffer, Pla
             }
             "kind" => {
                 let word = line.word()?;
-                buffer.kind = read_kind(word).map_err(|m| line.error(m))?;
+                buffer.kind = read_kind(word, names).map_err(|m| line.error(m))?;
             }
             "live" => {
                 let word = line.word()?;
@@ -316,8 +324,13 @@ fn read_buffer(line: &mut Line<'_>, names: &Names<'_>) -> Result<PlanBuffer, Pla
     Ok(buffer)
 }
 
-/// `temp`, `output`, `constant` or `parameter(0,{1},donated)`.
-fn read_kind(word: &str) -> Result<BufferKind, String> {
+/// `temp`, `output`, `constant`, `scratch(%name)` or `parameter(0,{1},donated)`.
+fn read_kind(word: &str, names: &Names<'_>) -> Result<BufferKind, String> {
+    let scratch = word.strip_prefix("scratch(");
+    if let Some(name) = scratch.and_then(|s| s.strip_suffix(')')) {
+        let instr = names.find_instr(name)?;
+        return Ok(BufferKind::Scratch { instr });
+    }
     match word {
         "temp" => return Ok(BufferKind::Temp),
         "output" => return Ok(BufferKind::Output),
@@ -341,7 +354,8 @@ fn read_kind(word: &str) -> Result<BufferKind, String> {
     };
     parse().ok_or_else(|| {
         format!(
-            "kind `{word}` is not `temp`, `output`, `constant` or `parameter(number,{{index}}[,donated])`"
+            "kind `{word}` is not `temp`, `output`, `constant`, `scratch(%name)` or \
+             `parameter(number,{{index}}[,donated])`"
         )
     })
 }

@@ -18,7 +18,7 @@ impl Builder<'_> {
         let operand = self.module.instrs[start].operands[0];
         let to = self.leaf_at(start, &[0])?;
         let from = self.single_leaf(operand)?;
-        self.move_all(id, vec![(from, to)])
+        self.move_all(start, vec![(from, to)])
     }
 
     /// The start of an asynchronous operation that is carried out at `id`, if it is: at its
@@ -132,7 +132,7 @@ impl Builder<'_> {
             (&operands, &operand_infos),
             (&results, &result_infos),
         )?;
-        self.program.arena = self.program.arena.max(collective.arena_bytes());
+        self.program.exchange = self.program.exchange.max(collective.exchange_bytes());
         self.program.most_refs = self.program.most_refs.max(2);
         self.program.collectives.push(collective);
         self.push(Step::Collective(self.program.collectives.len() as u32 - 1));

@@ -1,5 +1,6 @@
 //! Calls, loops and conditionals, and the moves at their borders.
 
+use slabplan_ir::Opcode;
 use slabplan_ir::attr::AttrName;
 use slabplan_ir::entity::{CompId, InstrId};
 
@@ -7,6 +8,7 @@ use super::Builder;
 use crate::exec::ExecError;
 use crate::exec::forward::bindings;
 use crate::exec::program::{Step, Switch};
+use crate::simulate::trip_count;
 
 impl Builder<'_> {
     pub(super) fn call(&mut self, id: InstrId) -> Result<(), ExecError> {
@@ -46,6 +48,15 @@ impl Builder<'_> {
         let start = start.ok_or_else(|| self.unsupported(id, "it calls itself"))?;
         let caller = self.module.instrs[id].computation;
         self.depth[caller] = self.depth[caller].max(self.depth[callee] + 1);
+        let times = match self.module.instrs[id].opcode {
+            Opcode::While => trip_count(self.module, id),
+            _ => Some(1),
+        };
+        let steps = |n: u64| self.expected[callee].map(|s| s.saturating_mul(n));
+        let inside = times.and_then(steps);
+        self.expected[caller] = self.expected[caller]
+            .zip(inside)
+            .map(|(a, b)| a.saturating_add(b));
         self.push(Step::Call(start));
         Ok(())
     }

@@ -1,12 +1,15 @@
 //! Module and plan to [`Program`].
 //!
 //! [`Builder`] goes through the planned computations; what an instruction becomes is decided here,
-//! and carried out in [`control`], [`asynchronous`], [`staging`] and [`leaves`].
+//! and carried out in [`control`], [`asynchronous`], [`staging`], [`scratch`] and [`leaves`].
 
 mod asynchronous;
 mod control;
 mod leaves;
+mod scratch;
 mod staging;
+
+use std::collections::BTreeMap;
 
 use slabplan_ir::attr::AttrName;
 use slabplan_ir::entity::{CompId, EntityId, InstrId, SecondaryMap};
@@ -20,6 +23,7 @@ use crate::exec::kernels::{Elementwise, Kernel, moved_dims};
 use crate::exec::order::{ProgramOrder, Visit};
 use crate::exec::places::Places;
 use crate::exec::program::{Body, ByteRange, ConstantData, DeviceId, Program, SlabInfo, Step};
+use crate::exec::run::STAGE_ALIGN;
 use crate::exec::{AsyncMode, ExecConfig, ExecError, poison};
 
 /// Most devices that are simulated.
@@ -49,8 +53,10 @@ pub(crate) fn build(
         ended,
         delayed: delayed(module, &order, config.async_mode),
         is_condition: conditions(module),
+        scratch: scratch::planned(plan),
         start: SecondaryMap::filled(module.computations.len(), None),
         depth: SecondaryMap::filled(module.computations.len(), 0),
+        expected: SecondaryMap::filled(module.computations.len(), Some(0)),
         array_of_shape: vec![None; module.shapes.len()],
         name: 0,
         program,
@@ -70,7 +76,7 @@ fn empty_program(module: &Module, plan: &Plan, config: &ExecConfig) -> Result<Pr
             most: MAX_DEVICES,
         });
     }
-    let slabs = plan
+    let mut slabs = plan
         .spaces
         .iter()
         .map(|s| {
@@ -84,8 +90,13 @@ fn empty_program(module: &Module, plan: &Plan, config: &ExecConfig) -> Result<Pr
                 alignment: usize::try_from(s.alignment.get()).ok()?,
             })
         })
-        .collect::<Option<_>>()
+        .collect::<Option<Vec<_>>>()
         .ok_or(ExecError::OutOfMemory { bytes: u64::MAX })?;
+    slabs.push(SlabInfo {
+        bytes: 0,
+        reserve: 0,
+        alignment: STAGE_ALIGN,
+    });
     Ok(Program {
         steps: Vec::new(),
         name_of_step: Vec::new(),
@@ -103,9 +114,12 @@ fn empty_program(module: &Module, plan: &Plan, config: &ExecConfig) -> Result<Pr
         inputs: Vec::new(),
         outputs: Vec::new(),
         slabs,
-        arena: 0,
+        requests: BTreeMap::new(),
+        exchange: 0,
+        spare: 0,
         most_refs: 0,
         call_depth: 0,
+        expected: None,
         replicas: module.replica_count as usize,
         partitions: module.num_partitions as usize,
     })
@@ -150,10 +164,14 @@ struct Builder<'a> {
     ended: Vec<Vec<ByteRange>>,
     delayed: SecondaryMap<CompId, bool>,
     is_condition: SecondaryMap<CompId, bool>,
+    /// Where the plan has scratch for an instruction.
+    scratch: BTreeMap<InstrId, ByteRange>,
     /// Address of every computation translated so far.
     start: SecondaryMap<CompId, Option<u32>>,
     /// Calls within calls, from each computation on.
     depth: SecondaryMap<CompId, usize>,
+    /// Steps that each computation takes with what it calls, about; `None` if nobody knows.
+    expected: SecondaryMap<CompId, Option<u64>>,
     array_of_shape: Vec<Option<u32>>,
     /// Index of the current instruction's name.
     name: u32,
@@ -165,6 +183,7 @@ impl Builder<'_> {
         let entry = self.module.entry();
         self.program.entry = self.start[self.module.entry].unwrap_or(0);
         self.program.call_depth = self.depth[self.module.entry];
+        self.program.expected = self.expected[self.module.entry];
         self.program.inputs = self.leaves_of_all(&entry.params)?;
         self.program.outputs = self.leaves_of(entry.root)?;
         Ok(self.program)
@@ -172,7 +191,8 @@ impl Builder<'_> {
 
     /// Translates a computation whose callees are translated.
     fn computation(&mut self, comp: CompId) -> Result<(), ExecError> {
-        self.start[comp] = Some(self.address());
+        let first = self.address();
+        self.start[comp] = Some(first);
         let computation = &self.module.computations[comp];
         let silent = self.delayed[comp];
         for (n, &instr) in computation.instrs.iter().enumerate() {
@@ -190,6 +210,8 @@ impl Builder<'_> {
             }
         }
         self.push(Step::Return);
+        let own = u64::from(self.address() - first);
+        self.expected[comp] = self.expected[comp].map(|inside| inside.saturating_add(own));
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! Operations and moves: which arrays are brought into the arena, and where there.
+//! Operations and moves: which arrays are brought into dense form in the scratch, and where there.
 
 use slabplan_ir::entity::InstrId;
 use slabplan_ir::pieces::piece_order;
@@ -6,7 +6,7 @@ use slabplan_ir::pieces::piece_order;
 use super::Builder;
 use crate::exec::ExecError;
 use crate::exec::program::{
-    Access, Body, Cut, Leaf, Move, Moves, Op, Operand, ResultLeaf, Step, Way,
+    Access, Body, ByteRange, Cut, CutOut, Leaf, Move, Moves, Op, Operand, ResultLeaf, Step, Way,
 };
 use crate::exec::run::STAGE_ALIGN;
 
@@ -26,20 +26,7 @@ impl Builder<'_> {
                 way,
             });
         }
-        let mut cuts: Vec<Cut> = results
-            .iter()
-            .enumerate()
-            .filter(|(_, r)| r.way == Way::Slab)
-            .map(|(result, r)| Cut {
-                slab: r.leaf.slab,
-                start: r.leaf.offset,
-                len: r.bytes,
-                result,
-            })
-            .filter(|cut| cut.len > 0)
-            .collect();
-        cuts.sort_by_key(|c| (c.slab, c.start));
-        let (operands, results_at) = self.operands(&body, &sources, &over, &cuts);
+        let (staged, results_at) = self.stage(&body, &sources, &over);
         let (mut end, mut poisoned) = (results_at, 0);
         for result in &mut results {
             let info = self.program.info(result.leaf);
@@ -50,18 +37,20 @@ impl Builder<'_> {
             // Padding is poisoned through the dense form.
             poisoned = poisoned.max(info.map.dense_bytes());
         }
-        let (scratch, refs) = match &body {
+        let body_at = end;
+        let (needed, refs) = match &body {
             Body::Kernel(k) => (k.scratch_bytes(), 0),
             Body::Fusion(f) => (f.scratch_bytes(), f.most_refs()),
         };
-        let scratch_at = end;
-        if self.config.poison {
-            end = self.add_bytes(id, end, scratch.max(poisoned))?;
-        } else {
-            end = self.add_bytes(id, end, scratch)?;
-        }
+        end = end.checked_add(needed).ok_or_else(|| self.too_large(id))?;
+        let touched = sources.iter().chain(&leaves).copied();
+        let scratch = self.scratch(id, end, touched)?;
+        let cuts = cuts(&results, scratch);
+        let operands = operands(&sources, &staged, &cuts);
         let program = &mut self.program;
-        program.arena = program.arena.max(end);
+        if self.config.poison {
+            program.spare = program.spare.max(poisoned);
+        }
         program.most_refs = program
             .most_refs
             .max(operands.len())
@@ -70,12 +59,12 @@ impl Builder<'_> {
             .max(refs);
         program.ops.push(Op {
             body,
-            operands: operands.into(),
+            operands,
             results: results.into(),
-            cuts: cuts.into(),
-            results_at,
-            scratch_at,
+            cuts,
             scratch,
+            results_at,
+            body_at,
         });
         self.push(Step::Op(self.program.ops.len() as u32 - 1));
         Ok(())
@@ -129,32 +118,26 @@ impl Builder<'_> {
         Way::Slab
     }
 
-    /// Where the operands are found; those that do not lie as they are taken get a place in the
-    /// arena, the same array once. Returns also how many bytes of it they take.
-    fn operands(
-        &self,
-        body: &Body,
-        leaves: &[Leaf],
-        over: &[Option<usize>],
-        cuts: &[Cut],
-    ) -> (Vec<Operand>, usize) {
+    /// How the operands are taken, and how many bytes of scratch those take that do not lie as they are
+    /// taken; the same array once.
+    fn stage(&self, body: &Body, leaves: &[Leaf], over: &[Option<usize>]) -> (Vec<Taken>, usize) {
         let mut seen: indexmap::IndexMap<(u32, usize, u32), usize, rustc_hash::FxBuildHasher> =
             indexmap::IndexMap::default();
         let mut end = 0usize;
-        let operands = leaves
+        let taken = leaves
             .iter()
             .zip(over)
             .map(|(&leaf, over)| {
                 let info = self.program.info(leaf);
-                let taken = body.bytes_in_place(info);
+                let in_place = body.bytes_in_place(info);
                 let dense = info.map.dense_bytes();
-                let access = if over.is_some() || dense == 0 {
-                    Access::Result
-                } else if taken.is_some() {
-                    part_of(leaf, cuts)
+                let how = if over.is_some() || dense == 0 {
+                    How::Result
+                } else if in_place.is_some() {
+                    How::InPlace
                 } else {
                     let key = (leaf.slab, leaf.offset, leaf.array);
-                    Access::Arena(*seen.entry(key).or_insert_with(|| {
+                    How::Staged(*seen.entry(key).or_insert_with(|| {
                         let at = end;
                         end = end.saturating_add(dense).saturating_add(STAGE_ALIGN - 1)
                             / STAGE_ALIGN
@@ -162,14 +145,17 @@ impl Builder<'_> {
                         at
                     }))
                 };
-                Operand {
-                    leaf,
-                    bytes: taken.unwrap_or(dense),
-                    access,
+                Taken {
+                    bytes: in_place.unwrap_or(dense),
+                    how,
                 }
             })
             .collect();
-        (operands, end)
+        (taken, end)
+    }
+
+    fn too_large(&self, id: InstrId) -> ExecError {
+        self.unsupported(id, "its arrays are too large to stage")
     }
 
     pub(super) fn add_bytes(
@@ -180,14 +166,14 @@ impl Builder<'_> {
     ) -> Result<usize, ExecError> {
         end.checked_add(bytes)
             .and_then(|n| n.checked_next_multiple_of(STAGE_ALIGN))
-            .ok_or_else(|| self.unsupported(id, "its arrays are too large to stage"))
+            .ok_or_else(|| self.too_large(id))
     }
 
-    /// A step that moves values to other places, all read before any is written; none where
-    /// they all stay.
+    /// A step of instruction `owner` that moves values to other places, all read before any is
+    /// written; none where they all stay.
     pub(super) fn move_all(
         &mut self,
-        id: InstrId,
+        owner: InstrId,
         pairs: Vec<(Leaf, Leaf)>,
     ) -> Result<(), ExecError> {
         let mut end = 0;
@@ -216,14 +202,19 @@ impl Builder<'_> {
                 } else {
                     map.dense_bytes()
                 };
-                end = self.add_bytes(id, end, bytes)?;
+                end = self.add_bytes(owner, end, bytes)?;
             }
         }
-        if !moves.is_empty() {
-            self.program.arena = self.program.arena.max(end);
-            self.program.moves.push(Moves(moves.into()));
-            self.push(Step::Move(self.program.moves.len() as u32 - 1));
+        if moves.is_empty() {
+            return Ok(());
         }
+        let touched: Vec<Leaf> = moves.iter().flat_map(|m| [m.from, m.to]).collect();
+        let scratch = self.scratch(owner, end, touched.into_iter())?;
+        self.program.moves.push(Moves {
+            list: moves.into(),
+            scratch,
+        });
+        self.push(Step::Move(self.program.moves.len() as u32 - 1));
         Ok(())
     }
 
@@ -284,8 +275,61 @@ impl Builder<'_> {
     }
 }
 
-/// The part of the slabs between the results in which an operand lies.
-fn part_of(leaf: Leaf, cuts: &[Cut]) -> Access {
+/// How an operand is taken.
+struct Taken {
+    bytes: usize,
+    how: How,
+}
+
+enum How {
+    InPlace,
+    /// At this byte of the scratch.
+    Staged(usize),
+    /// As the memory of a result.
+    Result,
+}
+
+/// What is cut out of the slabs: results that are written where they lie, and scratch.
+fn cuts(results: &[ResultLeaf], scratch: ByteRange) -> Box<[Cut]> {
+    let written = results.iter().enumerate();
+    let mut cuts: Vec<Cut> = written
+        .filter(|(_, r)| r.way == Way::Slab)
+        .map(|(n, r)| Cut {
+            slab: r.leaf.slab,
+            start: r.leaf.offset,
+            len: r.bytes,
+            to: CutOut::Result(n),
+        })
+        .chain([Cut {
+            slab: scratch.slab,
+            start: scratch.start,
+            len: scratch.end - scratch.start,
+            to: CutOut::Scratch,
+        }])
+        .filter(|cut| cut.len > 0)
+        .collect();
+    cuts.sort_by_key(|c| (c.slab, c.start));
+    cuts.into()
+}
+
+fn operands(sources: &[Leaf], taken: &[Taken], cuts: &[Cut]) -> Box<[Operand]> {
+    let operand = |(&leaf, taken): (&Leaf, &Taken)| {
+        let (part, start) = part_of(leaf, cuts);
+        Operand {
+            leaf,
+            bytes: taken.bytes,
+            access: match taken.how {
+                How::InPlace => Access::Slab { part, start },
+                How::Staged(at) => Access::Staged { at, part, start },
+                How::Result => Access::Result,
+            },
+        }
+    };
+    sources.iter().zip(taken).map(operand).collect()
+}
+
+/// The part of the slabs between the cuts in which an array lies, and where in it.
+fn part_of(leaf: Leaf, cuts: &[Cut]) -> (usize, usize) {
     // One part before each cut, and one at the end of each slab.
     let before = cuts
         .iter()
@@ -295,8 +339,8 @@ fn part_of(leaf: Leaf, cuts: &[Cut]) -> Access {
         .last()
         .filter(|c| c.slab == leaf.slab)
         .map_or(0, |c| c.start + c.len);
-    Access::Slab {
-        part: before.len() + leaf.slab as usize,
-        start: leaf.offset.saturating_sub(start),
-    }
+    (
+        before.len() + leaf.slab as usize,
+        leaf.offset.saturating_sub(start),
+    )
 }

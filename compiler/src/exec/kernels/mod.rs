@@ -65,6 +65,7 @@ mod cumulative;
 mod folds;
 mod map;
 mod merge_sort;
+mod partial_reduce;
 mod reduce;
 mod reduce_window;
 mod reducer;
@@ -362,6 +363,10 @@ pub(crate) fn custom_call_targets() -> Vec<(String, &'static str)> {
     ));
     targets.extend(known(&["TopK"], "the largest elements"));
     targets.extend(known(
+        &["PartialReduce"],
+        "the largest or smallest elements (`approx_max_k`, `approx_min_k`), exactly",
+    ));
+    targets.extend(known(
         &["X64Combine", "X64SplitHigh", "X64SplitLow"],
         "64-bit numbers and pairs of 32-bit ones",
     ));
@@ -386,6 +391,7 @@ fn custom_call(p: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         name if IDENTITIES.contains(&name) => movement::prepare(p),
         // What is left of a border after `import-shard-map` has the shapes of one device on both sides.
         "SPMDFullToShardShape" | "SPMDShardToFullShape" => movement::prepare(p),
+        "PartialReduce" => partial_reduce::prepare(p),
         "TopK" => topk::prepare(p),
         "X64Combine" | "X64SplitHigh" | "X64SplitLow" => x64::prepare(p, target),
         _ => lapack::prepare(p, target).unwrap_or_else(|| Err(p.error(unknown_target(target)))),

@@ -187,7 +187,7 @@ impl Measure<'_> {
     fn temporaries(&self) -> (Vec<BufferId>, Vec<BufferId>) {
         let mut hosts: Vec<(u64, u64)> = self
             .of_space()
-            .filter(|(_, b)| b.kind != BufferKind::Temp)
+            .filter(|(_, b)| !is_temporary(b))
             .map(|(_, b)| (b.offset.get(), b.offset.get() + b.size.get()))
             .collect();
         hosts.sort_unstable();
@@ -197,7 +197,7 @@ impl Measure<'_> {
             hosts[..n].last().is_some_and(|h| start < h.1)
         };
         self.of_space()
-            .filter(|(_, b)| b.kind == BufferKind::Temp)
+            .filter(|(_, b)| is_temporary(b))
             .map(|(id, _)| id)
             .partition(|&id| !is_lodged(&self.plan.buffers[id]))
     }
@@ -333,4 +333,8 @@ fn counted<'a>(
         let end = if passed { last } else { l.end };
         (l.start < end).then_some((l.start, end))
     })
+}
+
+fn is_temporary(buffer: &PlanBuffer) -> bool {
+    matches!(buffer.kind, BufferKind::Temp | BufferKind::Scratch { .. })
 }

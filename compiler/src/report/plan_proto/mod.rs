@@ -203,7 +203,7 @@ impl Writer<'_> {
         let mut temporaries = Vec::new();
         for (id, b) in buffers() {
             let (start, end) = (b.offset.get(), b.offset.get() + b.size.get());
-            if b.kind == BufferKind::Temp {
+            if matches!(b.kind, BufferKind::Temp | BufferKind::Scratch { .. }) {
                 temporaries.push((id, start, end));
                 continue;
             }
@@ -282,7 +282,7 @@ impl Writer<'_> {
                 allocation.is_parameter_aliased_with_output = is_output;
             }
             BufferKind::Constant => allocation.is_constant = true,
-            BufferKind::Output | BufferKind::Temp => {}
+            BufferKind::Output | BufferKind::Scratch { .. } | BufferKind::Temp => {}
         }
     }
 }
