@@ -3,8 +3,9 @@
 //! The program as it is always is a candidate. Candidates are compared by quick plans: another one
 //! is admitted if in no memory space more bytes are live at once, and if the total of padded
 //! bytes is not higher, than with the program as it is. Of those admitted the one with the lowest
-//! peak of HBM comes first, then the one with fewest padded bytes. That one and the program as it
-//! is are planned again with the effort asked for, and it is kept if then, too, no slab is larger.
+//! peak of HBM comes first, then the one with fewest padded bytes. That one is planned again with the
+//! effort asked for, and kept if then, too, no slab is larger than that of the program as it is; which
+//! need not be planned where the other is below its certificate.
 
 use slabplan_ir::{Bytes, Module, Target};
 use slabplan_planner::Planned;
@@ -40,7 +41,7 @@ pub(crate) struct Chosen {
     pub(crate) reports: Vec<PassReport>,
     pub(crate) notes: Vec<String>,
     pub(crate) trials: Vec<Trial>,
-    /// What was rewritten in the program that was kept.
+    /// The regions of rewriting, as they are in the program that was kept.
     pub(crate) rewritten: Vec<RegionReport>,
 }
 
@@ -95,6 +96,10 @@ struct Search<'a> {
     /// What was found of each candidate, the program as it is first.
     trials: Vec<Trial>,
     notes: Vec<String>,
+    /// The regions of the program as it is.
+    regions: Vec<RegionReport>,
+    /// What every order of the program as it is needs.
+    certificate: Bytes,
 }
 
 /// A program and what is to be done to it.
@@ -118,18 +123,20 @@ impl<'a> Search<'a> {
             candidates: Vec::new(),
             trials: Vec::new(),
             notes: Vec::new(),
+            regions: Vec::new(),
+            certificate: Bytes::ZERO,
         };
-        this.try_program(0, Transforms::NONE, None)?;
+        this.certificate = this.try_program(0, Transforms::NONE, None)?;
         Ok(this)
     }
 
-    /// Plans one candidate quickly.
+    /// Plans one candidate quickly. Gives its certificate.
     fn try_program(
         &mut self,
         program: usize,
         transforms: Transforms,
         rewritten: Option<(CostView, Vec<RegionReport>)>,
-    ) -> Result<(), PassError> {
+    ) -> Result<Bytes, PassError> {
         let name = trial_name(transforms, rewritten.as_ref().map(|r| r.0));
         let candidate = Candidate {
             program,
@@ -140,7 +147,7 @@ impl<'a> Search<'a> {
         self.notes.append(&mut found.notes);
         self.trials.push(Trial::of(&found, name)?);
         self.candidates.push(candidate);
-        Ok(())
+        Ok(found.schedule_bound)
     }
 
     fn plan(&self, candidate: &Candidate, effort: Effort) -> Result<Chosen, PassError> {
@@ -179,7 +186,9 @@ impl<'a> Search<'a> {
         run_passes(&[&FlattenCallGraph], &mut unit)?;
         let limits = RewriteLimits::default();
         let transforms = self.candidates[self.ranking()[0]].transforms;
-        for proposed in rewrite::candidates(&unit.module, self.target, limits) {
+        let proposals = rewrite::candidates(&unit.module, self.target, limits);
+        self.regions = proposals.regions;
+        for proposed in proposals.candidates {
             match proposed {
                 Err(note) => self.notes.push(note),
                 Ok(c) => {
@@ -195,26 +204,52 @@ impl<'a> Search<'a> {
     /// Plans the best candidates with the effort asked for, until one is no larger than the program
     /// as it is.
     fn finish(mut self) -> Result<Chosen, PassError> {
-        let mut best = self.plan(&self.candidates[0], self.config.effort)?;
-        let most = value_bytes(&best.module)?;
-        let mut kept = 0;
+        let mut as_given = None;
+        let mut better = None;
         let finalists = self.ranking().into_iter().filter(|&n| n > 0);
         for n in finalists.take(MOST_FINALISTS) {
             let found = self.plan(&self.candidates[n], self.config.effort)?;
-            if is_no_larger(&found.planned, &best.planned) && value_bytes(&found.module)? <= most {
-                (best, kept) = (found, n);
+            if value_bytes(&found.module)? > self.trials[0].value_bytes {
+                continue;
+            }
+            // What the program as it is needs in every order need not be planned to be compared with.
+            if self.is_below_certificate(&found.planned) {
+                better = Some((found, n));
+                break;
+            }
+            let as_given = match &mut as_given {
+                Some(planned) => planned,
+                empty => empty.insert(self.plan(&self.candidates[0], self.config.effort)?),
+            };
+            if is_no_larger(&found.planned, &as_given.planned) {
+                better = Some((found, n));
                 break;
             }
         }
+        let (best, kept) = match (better, as_given) {
+            (Some(better), _) => better,
+            (None, Some(as_given)) => (as_given, 0),
+            (None, None) => (self.plan(&self.candidates[0], self.config.effort)?, 0),
+        };
         self.trials[kept].kept = true;
         self.notes.sort();
         self.notes.dedup();
+        let mut rewritten = self.candidates.swap_remove(kept).rewritten;
+        if rewritten.is_empty() {
+            rewritten = self.regions;
+        }
         Ok(Chosen {
             trials: self.trials,
             notes: self.notes,
-            rewritten: self.candidates.swap_remove(kept).rewritten,
+            rewritten,
             ..best
         })
+    }
+
+    /// Whether all of a plan is in HBM and takes no more than every order of the program as it is.
+    fn is_below_certificate(&self, planned: &Planned) -> bool {
+        let mut spaces = planned.plan.spaces.iter();
+        spaces.all(|s| s.slab == Bytes::ZERO || (s.space == 0 && s.slab <= self.certificate))
     }
 }
 

@@ -65,6 +65,7 @@ fn rewritten(module: &Module, target: &Target) -> Vec<Module> {
     let mut unit = Unit::new(module.clone(), target, &config);
     run_passes(&[&FlattenCallGraph], &mut unit).unwrap();
     candidates(&unit.module, target, RewriteLimits::default())
+        .candidates
         .into_iter()
         .map(|c| c.unwrap().module)
         .collect()

@@ -8,7 +8,7 @@ use slabplan_ir::text::parse;
 use slabplan_ir::verify::verify;
 use slabplan_ir::{Alignment, Bytes, InstrId, Module, Target};
 use slabplan_planner::copies::insert_copies;
-use slabplan_planner::schedule::{ScheduleConfig, schedules};
+use slabplan_planner::schedule::{Schedule, ScheduleConfig, nested, schedules};
 use slabplan_planner::{PlanConfig, plan};
 
 /// Modules of which every order is tried.
@@ -61,6 +61,48 @@ fn no_order_beats_the_certificate() {
         100 * best >= 95 * modules,
         "{best} of {modules} are the best"
     );
+}
+
+/// `a` is free while `u` lives, `b` while `v` does, and one of them comes back first: both must lie beside `u` and `v` if the
+/// one that left last does not come back first.
+#[test]
+fn arguments_that_come_back_are_nested() {
+    let m = parse(
+        "HloModule m, is_scheduled=true, input_output_alias={ {0}: (0, {}), {1}: (1, {}) }
+
+ENTRY e {
+a = f32[16] parameter(0)
+b = f32[16] parameter(1)
+u = f32[64] custom-call(a), custom_call_target=\"t\"
+v = f32[64] custom-call(b), custom_call_target=\"t\"
+x = f32[16] custom-call(u), custom_call_target=\"t\"
+y = f32[16] custom-call(v), custom_call_target=\"t\"
+ROOT r = (f32[16], f32[16]) tuple(x, y)
+}
+",
+    );
+    let m = m.into_result().expect("the module is right");
+    let slab_in = |schedule: &Schedule| {
+        let mut module = m.clone();
+        schedule.apply(&mut module);
+        slab(module, &target())
+    };
+    let config = ScheduleConfig::keep();
+    let text = &schedules(&m, &target(), &config).expect("a schedule")[0];
+    // Two vectors of 256 bytes, and beside them `b` and `a` of 64.
+    assert_eq!(slab_in(text), 2 * 256 + 2 * 64);
+    let found = nested(&m, &target(), &config, text).expect("schedules");
+    assert!(!found.is_empty());
+    for schedule in &found {
+        assert_eq!(schedule.peak(), text.peak());
+        // The argument that leaves last comes back first: one place beside the vectors will do.
+        assert_eq!(slab_in(schedule), 2 * 256 + 64);
+        assert!(
+            nested(&m, &target(), &config, schedule)
+                .expect("schedules")
+                .is_empty()
+        );
+    }
 }
 
 fn slab(mut module: Module, target: &Target) -> u64 {

@@ -9,6 +9,7 @@ pub mod paths;
 pub mod promises;
 pub mod repeat;
 pub mod rules;
+pub mod schedules;
 pub mod stages;
 pub mod xla;
 pub mod xprof;

@@ -3,7 +3,7 @@
 use slabplan_ir::plan::Plan;
 use slabplan_planner::copies::insert_copies;
 use slabplan_planner::pack::Effort;
-use slabplan_planner::schedule::{Schedule, ScheduleConfig, schedule, schedules};
+use slabplan_planner::schedule::{Schedule, ScheduleConfig, nested, schedule, schedules};
 
 use super::planning::plan_config;
 use crate::config::ScheduleMode;
@@ -40,19 +40,47 @@ impl Pass for ScheduleMemory {
             keep_async_distance: unit.config.keep_async_distance,
             ..ScheduleConfig::default()
         };
-        let found = schedules(&unit.module, unit.target, &config)?;
-        unit.schedule_trials = found
-            .iter()
-            .map(|s| trial(unit, s))
-            .collect::<Result<_, _>>()?;
-        let best = smallest(&unit.schedule_trials);
-        unit.schedule_trials[best].chosen = true;
+        let mut found = schedules(&unit.module, unit.target, &config)?;
+        let best = if unit.config.effort == Effort::Fast && !unit.module.is_scheduled {
+            // There is no order to be compared with: the lowest peak will do.
+            0
+        } else {
+            smallest_slab(unit, &config, &mut found)?
+        };
         unit.schedule_bound = found[best].bound();
         found[best].apply(&mut unit.module);
         unit.schedule = unit.config.schedule_name();
         Ok(Changed(true))
     }
 }
+
+/// Plans all orders, and where the best one's packing is far from the bound, others like it that pack more easily. Gives
+/// which has the smallest slab.
+fn smallest_slab(
+    unit: &mut Unit<'_>,
+    config: &ScheduleConfig,
+    found: &mut Vec<Schedule>,
+) -> Result<usize, PassError> {
+    let mut trials: Vec<ScheduleTrial> = found
+        .iter()
+        .map(|s| trial(unit, s))
+        .collect::<Result<_, _>>()?;
+    let mut best = smallest(&trials);
+    let bound = found[best].bound().get();
+    if trials[best].slab(0) > bound + bound / LOOSE {
+        for like in nested(&unit.module, unit.target, config, &found[best])? {
+            trials.push(trial(unit, &like)?);
+            found.push(like);
+        }
+        best = smallest(&trials);
+    }
+    trials[best].chosen = true;
+    unit.schedule_trials = trials;
+    Ok(best)
+}
+
+/// A packing is far from the bound if it is more than one part in so many above.
+const LOOSE: u64 = 2000;
 
 /// Plans the module in the order of `schedule`.
 fn trial(unit: &Unit<'_>, schedule: &Schedule) -> Result<ScheduleTrial, PassError> {

@@ -12,7 +12,7 @@ mod summary;
 mod table;
 mod value;
 
-pub use advice::{Advice, advice, advice_text};
+pub use advice::{Advice, Origin, Remedy, advice, advice_text};
 pub use compare::{
     Comparison, Held, Share, Side, SpaceComparison, compare, comparison_json, comparison_text,
 };

@@ -17,13 +17,20 @@ pub fn rewrites(compiled: &Compiled) -> String {
     let regions = &compiled.rewritten;
     let mut out = String::new();
     if regions.is_empty() {
-        out.push_str(
-            "\nrewrites: the program was kept as it is; no candidate had a smaller slab\n",
-        );
+        out.push_str("\nrewrites: nothing to rewrite\n");
         return out;
     }
     let mut changed: Vec<&RegionReport> = regions.iter().filter(|r| r.after < r.before).collect();
     changed.sort_by_key(|r| std::cmp::Reverse(r.before - r.after));
+    if changed.is_empty() {
+        let _ = writeln!(
+            out,
+            "\nrewrites: none of {} regions changed; no candidate had a smaller slab",
+            regions.len()
+        );
+        write_stops(&mut out, regions);
+        return out;
+    }
     let _ = writeln!(
         out,
         "\nrewrites: {} of {} regions changed",
@@ -45,6 +52,12 @@ pub fn rewrites(compiled: &Compiled) -> String {
     if changed.len() > LARGEST {
         let _ = writeln!(out, "  ... and {} more", changed.len() - LARGEST);
     }
+    write_stops(&mut out, regions);
+    out
+}
+
+/// Why all regions stopped, changed or not.
+fn write_stops(out: &mut String, regions: &[RegionReport]) {
     let mut stops: BTreeMap<String, usize> = BTreeMap::new();
     for r in regions {
         *stops.entry(r.stop.to_string()).or_insert(0) += 1;
@@ -52,7 +65,6 @@ pub fn rewrites(compiled: &Compiled) -> String {
     for (stop, n) in stops {
         let _ = writeln!(out, "regions stopped by {stop}: {n}");
     }
-    out
 }
 
 fn bytes(n: u64) -> String {

@@ -93,24 +93,35 @@ pub fn rules() -> impl Iterator<Item = RuleDescription> {
     })
 }
 
+/// What saturation found.
+#[derive(Clone, Debug)]
+pub struct Proposals {
+    /// All regions as they are, each with what was tried and why no more was.
+    pub regions: Vec<RegionReport>,
+    /// Programs equal to the one given; the message of one that was dropped says why.
+    pub candidates: Vec<Result<Candidate, String>>,
+}
+
 /// Programs equal to `module`, which must be verified, unscheduled and without given layouts.
 ///
-/// One for each way to count values; a candidate in which nothing changed is left out. Bounded by
-/// `limits` in each region, so linear in the number of regions. Deterministic.
-///
-/// # Errors
-/// A candidate that can't be put in order or does not verify is dropped; the message says which.
-pub fn candidates(
-    module: &Module,
-    target: &Target,
-    limits: RewriteLimits,
-) -> Vec<Result<Candidate, String>> {
+/// One for each way to count values; a candidate in which nothing changed is left out, and one that can't be put in order
+/// or does not verify is dropped with a message. Bounded by `limits` in each region, so linear in the number of
+/// regions. Deterministic.
+pub fn candidates(module: &Module, target: &Target, limits: RewriteLimits) -> Proposals {
     let saturated = saturate_all(module, RULES, limits);
     let prices = Prices::new(target);
-    CostView::ALL
-        .into_iter()
-        .filter_map(|view| candidate(module, &saturated, &prices, view).transpose())
-        .collect()
+    let price = |n: &lang::Node, f: &lang::Facts| prices.of(CostView::Values, n, f);
+    let unchanged = |s: &Saturated| {
+        let bytes = s.region_cost(&price);
+        s.report(module, Vec::new(), bytes, bytes)
+    };
+    let candidates = CostView::ALL.into_iter();
+    Proposals {
+        regions: saturated.iter().map(unchanged).collect(),
+        candidates: candidates
+            .filter_map(|view| candidate(module, &saturated, &prices, view).transpose())
+            .collect(),
+    }
 }
 
 /// A region with all its equal forms.

@@ -5,7 +5,7 @@ use slabplan_ir::padding::shape_bytes;
 use slabplan_ir::{CompId, InstrId, Module, Opcode, Target};
 
 use crate::buffers::space_of;
-use crate::dataflow::{Dataflow, ValueId};
+use crate::dataflow::{Dataflow, ValueId, ValueKind};
 use crate::donation::donations;
 use crate::error::PlanError;
 use crate::liveness::Liveness;
@@ -120,11 +120,19 @@ impl<'a> Model<'a> {
     /// Whether nothing but `caller`, in its computation, has to do with `value`: its callee then gets it for good.
     pub(super) fn is_handed_over(&self, value: ValueId, caller: InstrId) -> bool {
         let home = self.module.instrs[caller].computation;
-        let definer = self.flow.instr_of(value);
+        let definer = self.definer(value);
         self.module.instrs[definer].computation == home
             && self.module.instrs[definer].opcode != Opcode::Parameter
             && self.only_user[value] == Some(caller)
             && !self.live.is_live_out(home, value)
+    }
+
+    /// The instruction that gives `value` to the computation it is first seen in: of a loop's carry, the while.
+    fn definer(&self, value: ValueId) -> InstrId {
+        match self.flow.values[value].kind {
+            ValueKind::LoopCarry(caller) => caller,
+            ValueKind::Defined | ValueKind::BranchResult => self.flow.instr_of(value),
+        }
     }
 
     /// Of every value, the only instruction of its own computation that reads it, if there is one only.
@@ -137,7 +145,7 @@ impl<'a> Model<'a> {
                 continue;
             }
             for (_, value) in i.operands.iter().flat_map(|&o| self.flow.leaves(o)) {
-                let definer = self.flow.instr_of(value);
+                let definer = self.definer(value);
                 if self.module.instrs[definer].computation == i.computation {
                     let user = &mut users[value];
                     user.1 |= user.0.is_some_and(|u| u != instr);

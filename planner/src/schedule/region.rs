@@ -75,6 +75,8 @@ pub(super) struct Region {
     /// overwrites.
     pub(super) before: Table,
     pub(super) after: Table,
+    /// Who writes what comes back to an argument's or a carry's bytes.
+    pub(super) carried: Vec<Rewrite>,
     /// Instructions that run computations, ascending.
     pub(super) calls: Vec<Call>,
     /// Bytes that are always there, by space.
@@ -120,6 +122,7 @@ struct Builder<'m, 'a> {
     /// (value, donor)
     donors: Vec<(u32, u32)>,
     rewrites: Vec<Rewrite>,
+    carried: Vec<Rewrite>,
 }
 
 impl<'m, 'a> Builder<'m, 'a> {
@@ -134,6 +137,7 @@ impl<'m, 'a> Builder<'m, 'a> {
             uses: Table::new(),
             donors: Vec::new(),
             rewrites: Vec::new(),
+            carried: Vec::new(),
         }
     }
 
@@ -157,6 +161,7 @@ impl<'m, 'a> Builder<'m, 'a> {
             handed_in_together: caller
                 .is_none_or(|c| self.model.module.instrs[c].opcode == Opcode::While),
             calls: self.calls(),
+            carried: self.carried.clone(),
             hard,
             base: self.base(),
             donors: Table::from_pairs(self.values.len() as u32, self.donors),
@@ -322,6 +327,7 @@ impl<'m, 'a> Builder<'m, 'a> {
             self.find_sharing(rules, k);
         }
         self.find_carried_results();
+        self.rewrites.extend_from_slice(&self.carried);
     }
 
     fn value_at(&self, instr: InstrId, index: &[u32]) -> Option<ValueId> {
@@ -365,8 +371,9 @@ impl<'m, 'a> Builder<'m, 'a> {
             for &operand in &model.module.instrs[instr].operands {
                 for (part, dying) in flow.leaves(operand) {
                     let from = self.numbers[&dying];
+                    // What only may outlive the region does not where the caller hands it over.
                     if flow.positions.shape(part) == flow.positions.shape(result)
-                        && !self.values[from as usize].outlives
+                        && !self.values[from as usize].surely_outlives
                         && rules.allows_value(instr, dying, result)
                     {
                         self.donors.push((to, from));
@@ -418,7 +425,7 @@ impl<'m, 'a> Builder<'m, 'a> {
             if let (Some(instr), false) =
                 (definer[to as usize], self.values[from as usize].outlives)
             {
-                self.rewrites.push(Rewrite { instr, over: from });
+                self.carried.push(Rewrite { instr, over: from });
             }
         }
     }

@@ -416,6 +416,55 @@ ENTRY main {
     assert_eq!(found.bound(), found.peak());
 }
 
+/// What a loop gives to a branch alone may be overwritten there, by every order and in the bound.
+#[test]
+fn a_branch_writes_over_what_a_loop_handed_it() {
+    let m = module(
+        "HloModule m
+
+cond {
+  s = (s32[], f32[64]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(1)
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+
+body {
+  s = (s32[], f32[64]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[64] get-tuple-element(s), index=1
+  y = f32[64] negate(x)
+  ROOT r = (s32[], f32[64]) tuple(i, y)
+}
+
+minus {
+  p = f32[64] parameter(0)
+  ROOT m = f32[64] negate(p)
+}
+
+wave {
+  p = f32[64] parameter(0)
+  ROOT w = f32[64] cosine(p)
+}
+
+ENTRY main {
+  i = s32[] parameter(0)
+  y = f32[64] parameter(1)
+  x = f32[64] custom-call(y), custom_call_target=\"t\"
+  init = (s32[], f32[64]) tuple(i, x)
+  loop = (s32[], f32[64]) while(init), condition=cond, body=body
+  out = f32[64] get-tuple-element(loop), index=1
+  ROOT c = f32[64] conditional(i, out, out), branch_computations={minus, wave}
+}
+",
+    );
+    let found = best(&m);
+    // Arguments 4 + 256 and the constant 4 are always there, x in each of its forms; the loop's condition needs a byte more.
+    let needed = 4 + 256 + 4 + 256 + 1;
+    assert_eq!(found.peak().get(), needed);
+    assert_eq!(found.bound().get(), needed);
+}
+
 #[test]
 fn side_effects_keep_their_order() {
     let m = module(
