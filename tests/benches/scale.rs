@@ -10,6 +10,7 @@ use std::time::Instant;
 use slabplan::report::Table;
 use slabplan::{CompileConfig, compile, frontend, target};
 use slabplan_ir::text::{parse, print};
+use slabplan_tests::clock::cpu_seconds;
 use slabplan_tests::{paths, repeat};
 
 /// What is measured unless names are given.
@@ -117,17 +118,6 @@ fn row(name: &str, times: usize) {
         peak_kilobytes() / 1024,
         before / 1024,
     );
-}
-
-/// Processor time of this process so far, from `/proc`, in steps of 10 ms.
-fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
-    // Fields 14 and 15, counted from the name in parentheses.
-    let fields: Vec<&str> = stat[stat.rfind(')').expect("a name") + 2..]
-        .split(' ')
-        .collect();
-    let ticks = |n: usize| fields[n].parse::<f64>().expect("a number");
-    (ticks(11) + ticks(12)) / 100.0
 }
 
 /// The largest resident memory of this process so far.

@@ -1,6 +1,7 @@
 //! What the cross-crate tests share: where the data is and how hand-written modules state their expectations.
 
 pub mod cli;
+pub mod clock;
 pub mod directives;
 pub mod generate;
 pub mod hunt;

@@ -54,8 +54,8 @@ impl Pass for ScheduleMemory {
     }
 }
 
-/// Plans all orders, and where the best one's packing is far from the bound, others like it that pack more easily. Gives
-/// which has the smallest slab.
+/// Plans all orders, and where the best one's packing needs far more than what is live, others like it that pack more
+/// easily. Gives which has the smallest slab.
 fn smallest_slab(
     unit: &mut Unit<'_>,
     config: &ScheduleConfig,
@@ -66,8 +66,8 @@ fn smallest_slab(
         .map(|s| trial(unit, s))
         .collect::<Result<_, _>>()?;
     let mut best = smallest(&trials);
-    let bound = found[best].bound().get();
-    if trials[best].slab(0) > bound + bound / LOOSE {
+    let peak = found[best].peak().get();
+    if trials[best].slab(0) > peak + peak / LOOSE {
         for like in nested(&unit.module, unit.target, config, &found[best])? {
             trials.push(trial(unit, &like)?);
             found.push(like);
@@ -79,7 +79,7 @@ fn smallest_slab(
     Ok(best)
 }
 
-/// A packing is far from the bound if it is more than one part in so many above.
+/// A packing needs far more than what is live if that is more than one part in so many.
 const LOOSE: u64 = 2000;
 
 /// Plans the module in the order of `schedule`.
