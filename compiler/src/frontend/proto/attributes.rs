@@ -463,7 +463,7 @@ fn slice_sizes(sizes: &[i64], operand: &Shape) -> Result<String, String> {
         _ => std::slice::from_ref(operand),
     };
     let all: usize = arrays.iter().map(|a| a.dimensions.len()).sum();
-    if all == 0 || sizes.len() % all != 0 {
+    if all == 0 || !sizes.len().is_multiple_of(all) {
         return Err(format!("{} sizes of slices of rank {all}", sizes.len()));
     }
     let slices_each = sizes.len() / all;

@@ -1,5 +1,7 @@
 //! Meshes of protos as HLO text.
 
+use std::fmt::Write;
+
 use super::messages::{AxisRef, Mesh};
 use super::shape::join;
 use super::text::escape;
@@ -18,11 +20,11 @@ pub(super) fn mesh_text(mesh: &Mesh) -> Result<String, String> {
     match (&mesh.device_order, mesh.device_ids.is_empty()) {
         (None, true) => {}
         (None, false) => {
-            text.push_str(&format!(", device_ids=({})", join(&mesh.device_ids)));
+            let _ = write!(text, ", device_ids=({})", join(&mesh.device_ids));
         }
         (Some(order), true) => {
             let order = iota_order(&order.reshape_dims, &order.transpose_perm);
-            text.push_str(&format!(", device_ids=({order})"));
+            let _ = write!(text, ", device_ids=({order})");
         }
         (Some(_), false) => {
             return Err("a mesh with a list of devices and an order of them".to_owned());
