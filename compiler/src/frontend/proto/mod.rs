@@ -78,18 +78,15 @@ fn decode(bytes: &[u8]) -> Result<HloModule, String> {
     {
         return Ok(module.clone());
     }
-    if let Ok(HloProto {
-        hlo_module: Some(module),
-        ..
-    }) = HloProto::decode(bytes)
-        && !module.computations.is_empty()
-    {
+    let as_hlo = HloProto::decode(bytes).ok().and_then(|p| p.hlo_module);
+    let is_hlo = as_hlo.is_some();
+    if let Some(module) = as_hlo.filter(|m| !m.computations.is_empty()) {
         return Ok(module);
     }
     Err(match as_module {
-        Err(e) => format!(
+        Err(e) if !is_hlo => format!(
             "neither HLO text, HloModuleProto nor HloProto ({e}); is the file truncated or of another kind?"
         ),
-        Ok(_) => "an HLO proto without computations".to_owned(),
+        _ => "an HLO proto without computations".to_owned(),
     })
 }

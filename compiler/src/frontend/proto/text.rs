@@ -54,6 +54,9 @@ impl<'a> Names<'a> {
 /// Writes the whole module.
 pub(super) fn write(module: &HloModule) -> Result<String, String> {
     let names = names(module)?;
+    names
+        .computation(module.entry_computation_id)
+        .map_err(|e| format!("the entry: {e}"))?;
     let mut out = String::new();
     write_header(&mut out, module)?;
     if let Some(index) = &module.stack_frame_index {
@@ -228,6 +231,10 @@ fn write_computation(
 ) -> Result<(), String> {
     if computation.id == module.entry_computation_id {
         out.push_str("ENTRY ");
+    }
+    let root = computation.root_id;
+    if !computation.instructions.iter().any(|i| i.id == root) {
+        return Err(format!("its root: no instruction has id {root}"));
     }
     let _ = write!(out, "%{} ", computation.name);
     write_signature(out, computation)?;
