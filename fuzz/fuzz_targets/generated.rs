@@ -2,13 +2,4 @@
 
 #![no_main]
 
-use libfuzzer_sys::arbitrary::Unstructured;
-use libfuzzer_sys::fuzz_target;
-use slabplan_tests::{generate, promises};
-
-fuzz_target!(|data: &[u8]| {
-    let text = generate::module(&mut Unstructured::new(data));
-    if let Err(message) = promises::hold(&text) {
-        panic!("{message}\n{text}");
-    }
-});
+libfuzzer_sys::fuzz_target!(|data: &[u8]| slabplan_tests::fuzz::generated(data));

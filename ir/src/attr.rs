@@ -98,7 +98,7 @@ attrs! {
     Condition = "condition", Comp;
     ConstrainLayout = "constrain_layout", Bool;
     ControlPredecessors = "control-predecessors", Instrs;
-    ConvKind = "conv_kind", Ident;
+    ConvolutionKind = "convolution_kind", Ident;
     CrossProgramPrefetchIndex = "cross_program_prefetch_index", Int;
     CustomCallHasSideEffect = "custom_call_has_side_effect", Bool;
     CustomCallTarget = "custom_call_target", String;
@@ -168,6 +168,7 @@ attrs! {
     Slice = "slice", Slice;
     SliceSizes = "slice_sizes", Ints;
     SourceTargetPairs = "source_target_pairs", Pairs;
+    SparsityConfig = "sparsity_config", Raw;
     StartIndexMap = "start_index_map", Ints;
     StartIndicesBatchingDims = "start_indices_batching_dims", Ints;
     Statistics = "statistics", Raw;

@@ -3,6 +3,8 @@
 pub mod cli;
 pub mod clock;
 pub mod directives;
+pub mod faults;
+pub mod fuzz;
 pub mod generate;
 pub mod hunt;
 pub mod models;

@@ -10,7 +10,7 @@ use slabplan_ir::text::{parse, print};
 use slabplan_ir::{ElementType, Module};
 
 /// Steps after which a run counts as hanging; generated loops are far shorter.
-const MAX_STEPS: u64 = 200_000;
+pub const MAX_STEPS: u64 = 200_000;
 
 /// Ways to plan a module: every accounting with every schedule.
 const WAYS: &[(Accounting, ScheduleMode, &str)] = &[
@@ -52,19 +52,26 @@ pub fn hold(text: &str) -> Result<(), String> {
 }
 
 /// Whether all arrays lie in the default memory space, as every target has it.
-fn in_one_space(module: &Module) -> bool {
+pub fn in_one_space(module: &Module) -> bool {
     let mut arrays = module.shapes.ids().filter_map(|id| module.shapes.array(id));
     arrays.all(|a| a.memory_space() == 0)
 }
 
-fn read(text: &str) -> Result<Module, String> {
+/// Reads and verifies a module.
+///
+/// # Errors
+/// The first mistake.
+pub fn read(text: &str) -> Result<Module, String> {
     let module = parse(text).into_result().map_err(|d| d[0].to_string())?;
     slabplan_ir::verify::verify(&module).map_err(|e| e.to_string())?;
     Ok(module)
 }
 
 /// Some inputs, and what the module makes of them as it is written.
-fn reference(module: &Module) -> Result<(Vec<HostArray>, Vec<HostArray>), String> {
+///
+/// # Errors
+/// The executor does not take the module.
+pub fn reference(module: &Module) -> Result<(Vec<HostArray>, Vec<HostArray>), String> {
     let run = || -> Result<_, slabplan::exec::ExecError> {
         let plan = reference_plan(module)?;
         let config = ExecConfig {

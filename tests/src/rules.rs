@@ -3,6 +3,7 @@
 use slabplan::config::CompileConfig;
 use slabplan::exec::{ExecConfig, Executable, HostArray, reference_plan};
 use slabplan::{Compiled, compile, target};
+use slabplan_ir::instr::Payload;
 use slabplan_ir::literal;
 use slabplan_ir::{Extent, InstrId, Module, Shape};
 
@@ -77,25 +78,39 @@ fn arrays(texts: &[ArrayText]) -> Result<Vec<HostArray>, String> {
 
 /// Reads `f32[4] {1,2,3,4}`: by way of a module with one constant.
 fn array(text: &ArrayText) -> Result<HostArray, String> {
-    let source = format!(
-        "HloModule array\nENTRY e {{ ROOT c = {} constant({}) }}",
-        text.shape, text.literal
-    );
+    // `all 3` is an array of threes.
+    let body = match text.literal.strip_prefix("all ") {
+        Some(value) => {
+            let element_type = text.shape.split('[').next().unwrap_or_default();
+            format!(
+                "v = {element_type}[] constant({value})\nROOT c = {} broadcast(v), dimensions={{}}",
+                text.shape
+            )
+        }
+        None => format!("ROOT c = {} constant({})", text.shape, text.literal),
+    };
+    let source = format!("HloModule array\nENTRY e {{ {body} }}");
     let module = slabplan_ir::text::parse(&source)
         .into_result()
         .map_err(|d| format!("{text:?}: {}", d[0]))?;
-    let shape = module.instrs[module.entry().root].shape;
+    let entry = module.entry();
+    let shape = module.instrs[entry.root].shape;
     let Shape::Array(a) = module.shapes.get(shape) else {
         return Err(format!("{text:?} is not an array"));
     };
-    let decoded =
-        literal::decode(&module.shapes, shape, &text.literal).map_err(|e| e.to_string())?;
-    let data = decoded
-        .arrays
-        .into_iter()
-        .next()
-        .flatten()
-        .unwrap_or_default();
+    let value = &module.instrs[entry.instrs[0]];
+    let Payload::Literal(values) = value.payload else {
+        return Err(format!("{text:?} has no values"));
+    };
+    let decoded = literal::decode(&module.shapes, value.shape, module.str(values));
+    let decoded = decoded.map_err(|e| e.to_string())?.arrays;
+    let element = decoded.into_iter().next().flatten().unwrap_or_default();
+    let copies = if value.shape == shape {
+        1
+    } else {
+        a.dims.iter().product::<u64>() as usize
+    };
+    let data = element.repeat(copies);
     HostArray::new(a.element_type, &a.dims, data).ok_or_else(|| format!("{text:?}: wrong size"))
 }
 

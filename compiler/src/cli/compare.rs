@@ -1,5 +1,6 @@
 //! `slabplan compare`.
 
+use slabplan_ir::check::{InPlace, check_with};
 use slabplan_ir::plan::Accounting;
 
 use super::judge::judged;
@@ -30,6 +31,19 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let judged = judged(&args.module, &args.xla_assignment, &args.target)?;
+    // Figures of a plan that is wrong mean nothing.
+    let verdict = check_with(
+        &judged.module,
+        &judged.xla.plan,
+        &judged.target,
+        InPlace::Promise,
+    );
+    if let Err(violations) = verdict {
+        let name = judged.module.str(judged.module.name);
+        let text = format!("{name}: XLA's assignment is not a right plan of it: {violations}\n");
+        output::write("-", text.as_bytes())?;
+        return Ok(Answer::No);
+    }
     let plan = |accounting| {
         let config = CompileConfig {
             accounting,

@@ -17,6 +17,7 @@ mod simulate;
 mod size;
 mod verify;
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -48,7 +49,7 @@ enum Command {
     Simulate(simulate::Args),
     /// Pack a bare problem: buffers with lifetimes and sizes, as CSV or JSON.
     Pack(pack::Args),
-    /// Parse a module and print it back as HLO text.
+    /// Parse a module and print it back as HLO text, or write it as a proto.
     Print(print::Args),
     /// Diagnose a module.
     Verify(verify::Args),
@@ -59,6 +60,16 @@ enum Command {
 enum Answer {
     Yes,
     No,
+}
+
+/// Says on standard error what of a module has no place in the proto that was asked for.
+fn note_left_out(left_out: &BTreeMap<&'static str, usize>) {
+    if left_out.is_empty() {
+        return;
+    }
+    let names = left_out.iter().map(|(name, n)| format!("{name} ({n})"));
+    let names: Vec<String> = names.collect();
+    eprintln!("note: left out of the proto: {}", names.join(", "));
 }
 
 /// Runs the command line of this process.

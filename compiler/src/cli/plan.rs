@@ -105,14 +105,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
 fn proto(compiled: &Compiled) -> Result<Vec<u8>, CliError> {
     let proto = report::plan_proto(&compiled.module, &compiled.planned)
         .map_err(|e| CliError::new(format!("the module can't be written as a proto: {e}")))?;
-    if !proto.left_out.is_empty() {
-        let names: Vec<String> = proto
-            .left_out
-            .iter()
-            .map(|(name, n)| format!("{name} ({n})"))
-            .collect();
-        eprintln!("note: left out of the proto: {}", names.join(", "));
-    }
+    super::note_left_out(&proto.left_out);
     Ok(proto.bytes)
 }
 

@@ -11,7 +11,7 @@ use slabplan_ir::plan::{
 };
 use slabplan_ir::shape::{Shape, ShapeIndex};
 use slabplan_ir::units::{Alignment, Bytes, Offset};
-use slabplan_ir::{Opcode, Positions};
+use slabplan_ir::{Opcode, PosId, Positions, SecondaryMap};
 
 use crate::exec::ExecError;
 use crate::exec::forward::{bindings, forwards};
@@ -30,6 +30,7 @@ pub fn reference_plan(module: &Module) -> Result<Plan, ExecError> {
         module,
         positions: &positions,
         placed: positions.filled(false),
+        shown: shown_sizes(module, &positions, &order)?,
         spaces: Vec::new(),
         buffers: PrimaryMap::new(),
     };
@@ -57,9 +58,39 @@ pub fn reference_plan(module: &Module) -> Result<Plan, ExecError> {
 struct Builder<'a> {
     module: &'a Module,
     positions: &'a Positions,
-    placed: slabplan_ir::SecondaryMap<slabplan_ir::PosId, bool>,
+    placed: SecondaryMap<PosId, bool>,
+    /// Most bytes of the positions that show a value under another name.
+    shown: SecondaryMap<PosId, Bytes>,
     spaces: Vec<PlanSpace>,
     buffers: PrimaryMap<slabplan_ir::BufferId, PlanBuffer>,
+}
+
+/// Most bytes of what forwards each position: a bitcast may pad more than its operand.
+fn shown_sizes(
+    module: &Module,
+    positions: &Positions,
+    order: &ProgramOrder,
+) -> Result<SecondaryMap<PosId, Bytes>, ExecError> {
+    let mut shown = positions.filled(Bytes::ZERO);
+    // Users before what they use, so that chains of views add up.
+    for &visit in order.visits.iter().rev() {
+        let Visit::Leave(instr) = visit else {
+            continue;
+        };
+        let sources = forwards(module, positions, instr);
+        for (pos, source) in positions.of(instr).zip(sources) {
+            let Some(source) = source.filter(|_| positions.has_bytes(module, pos)) else {
+                continue;
+            };
+            let bytes = shape_bytes(&module.shapes, positions.shape(pos));
+            let bytes = bytes.map_err(|source| ExecError::Size {
+                instr: module.name_of(instr).to_owned(),
+                source,
+            })?;
+            shown[source] = shown[source].max(bytes).max(shown[pos]);
+        }
+    }
+    Ok(shown)
 }
 
 impl Builder<'_> {
@@ -118,7 +149,7 @@ impl Builder<'_> {
             let pos = self.positions.node(instr, node);
             self.placed[pos] = true;
             let bytes = shape_bytes(&self.module.shapes, self.positions.shape(pos));
-            size = size.max(bytes.map_err(error)?);
+            size = size.max(bytes.map_err(error)?).max(self.shown[pos]);
             values.push(PlanValue {
                 instr,
                 index: self.positions.index(self.module, pos),

@@ -10,7 +10,7 @@ use flate2::read::MultiGzDecoder;
 use slabplan_ir::Module;
 use slabplan_ir::text::Diagnostic;
 
-pub use proto::InstructionNames;
+pub use proto::{InstructionNames, ModuleProto, module_proto};
 
 /// Decompressed input may not exceed this, so that a small hostile file can't fill memory.
 const MAX_INPUT: u64 = 4 << 30;

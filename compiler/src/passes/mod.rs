@@ -1,6 +1,7 @@
 //! The passes, in the order in which they run.
 
 mod assign_layouts;
+mod bind_async;
 mod copies;
 mod entry_layout;
 mod flatten;
@@ -11,6 +12,7 @@ mod planning;
 mod schedule;
 mod shard_map;
 
+pub use bind_async::BindAsync;
 pub use copies::InsertCopies;
 pub use flatten::{FlattenCallGraph, is_flat};
 pub use fuse::FuseElementwise;
@@ -26,6 +28,7 @@ use crate::pass::Pass;
 /// What turns a valid module into one that can be planned.
 pub const PREPARE: &[&dyn Pass] = &[
     &ImportShardMap,
+    &BindAsync,
     &FlattenCallGraph,
     &AssignLayouts,
     &FuseElementwise,

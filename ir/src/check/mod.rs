@@ -64,6 +64,7 @@ mod execute;
 mod flow;
 mod form;
 mod fused;
+mod in_flight;
 mod in_place;
 mod invariant;
 mod memory;

@@ -127,6 +127,7 @@ pub(super) const fn attributes(opcode: Opcode) -> Legal {
                 LhsBatchDims,
                 RhsBatchDims,
                 OperandPrecision,
+                Algorithm,
             ],
         ),
         O::RaggedDot => legal(
@@ -148,7 +149,8 @@ pub(super) const fn attributes(opcode: Opcode) -> Legal {
                 FeatureGroupCount,
                 BatchGroupCount,
                 OperandPrecision,
-                ConvKind,
+                ConvolutionKind,
+                SparsityConfig,
             ],
         ),
         O::Gather => legal(

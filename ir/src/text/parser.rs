@@ -120,7 +120,12 @@ impl<'s> Parser<'s> {
             last_raw: Table::default(),
             shape_cache: Table::default(),
             opcodes: Opcode::ALL.iter().map(|&o| (o.name(), o)).collect(),
-            attr_names: AttrName::ALL.iter().map(|&a| (a.name(), a)).collect(),
+            attr_names: AttrName::ALL
+                .iter()
+                .map(|&a| (a.name(), a))
+                // Its name in later releases of XLA.
+                .chain([("conv_kind", AttrName::ConvolutionKind)])
+                .collect(),
             depth: 0,
             entry: None,
             generated_names: Table::default(),

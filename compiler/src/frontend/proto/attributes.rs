@@ -4,17 +4,18 @@ use std::fmt::{Display, Write};
 
 use slabplan_ir::ElementType;
 
+use super::dimension_numbers::{write_dimension_numbers, write_padding};
 use super::enums::{
-    API_VERSIONS, DOT_ALGORITHMS, FFT_TYPES, PADDING_TYPES, PRECISIONS, RNG_ALGORITHMS,
-    RNG_DISTRIBUTIONS, SCHEDULES, TRANSPOSES, word,
+    API_VERSIONS, FFT_TYPES, PADDING_TYPES, RNG_ALGORITHMS, RNG_DISTRIBUTIONS, SCHEDULES,
+    TRANSPOSES, word,
 };
-use super::messages::{
-    ConvolutionDims, DotDims, FrontendAttributes, Instruction, Metadata, PaddingConfig, Window,
-};
+use super::literal::write_literal;
+use super::messages::{FrontendAttributes, Instruction, Metadata, Shape};
 use super::replica_groups::write_replica_groups;
-use super::shape::{join, write_shape};
+use super::shape::{self, join, write_shape};
 use super::sharding::write_sharding;
 use super::text::{Names, escape, write_shapes};
+use super::tracking;
 
 /// Attributes are appended one by one, each after a comma.
 pub(super) struct Writer<'a> {
@@ -33,14 +34,14 @@ impl Writer<'_> {
     }
 
     /// A list in braces, absent where empty.
-    fn ints(&mut self, name: &str, values: &[i64]) {
+    pub(super) fn ints(&mut self, name: &str, values: &[i64]) {
         if !values.is_empty() {
             self.braced(name, values);
         }
     }
 
     /// A list in braces, also where empty.
-    fn braced(&mut self, name: &str, values: &[i64]) {
+    pub(super) fn braced(&mut self, name: &str, values: &[i64]) {
         self.attr(name, format_args!("{{{}}}", join(values)));
     }
 
@@ -58,12 +59,28 @@ pub(super) fn write_attributes(
     names: &Names<'_>,
 ) -> Result<(), String> {
     let mut w = Writer { out };
-    write_own(&mut w, i)?;
-    write_collective(&mut w, i)?;
+    write_own(&mut w, i, names)?;
+    write_collective(&mut w, i, names)?;
     if i.opcode != "custom-call" {
         write_operand_aliasing(&mut w, i);
     }
     write_computations(&mut w, i, names)?;
+    if let Some(p) = &i.parameter_replication
+        && !p.replicated_at_leaf_buffers.is_empty()
+    {
+        let words = join(&p.replicated_at_leaf_buffers);
+        w.attr("parameter_replication", format_args!("{{{words}}}"));
+    }
+    if let Some(s) = &i.sharding {
+        w.out.push_str(", sharding=");
+        write_sharding(w.out, s)?;
+    }
+    if let Some(a) = &i.result_accuracy
+        && let Some(text) = tracking::result_accuracy(a)?
+    {
+        w.attr("result_accuracy", text);
+    }
+    write_frontend_attributes(&mut w, i.frontend_attributes.as_ref());
     if !i.control_predecessor_ids.is_empty() {
         let list = i
             .control_predecessor_ids
@@ -75,27 +92,37 @@ pub(super) fn write_attributes(
             format_args!("{{{}}}", list.join(", ")),
         );
     }
-    if let Some(p) = &i.parameter_replication
-        && !p.replicated_at_leaf_buffers.is_empty()
+    if let Some(s) = &i.statistics_viz
+        && !s.statistics.is_empty()
     {
-        let words = join(&p.replicated_at_leaf_buffers);
-        w.attr("parameter_replication", format_args!("{{{words}}}"));
+        w.attr("statistics", tracking::statistics(s));
     }
-    if let Some(s) = &i.sharding {
-        w.out.push_str(", sharding=");
-        write_sharding(w.out, s)?;
+    if let Some(value) = &i.original_value {
+        w.attr("origin", tracking::origin(value)?);
     }
-    write_frontend_attributes(&mut w, i.frontend_attributes.as_ref());
     if let Some(m) = &i.metadata {
         write_metadata(&mut w, m);
     }
-    match std::str::from_utf8(&i.backend_config) {
+    let config = backend_config(i, names)?;
+    match std::str::from_utf8(config) {
         Ok(config) if is_dictionary(config) => {
             w.attr("backend_config", format_args!("{config}"));
         }
-        _ => w.quoted("backend_config", &i.backend_config),
+        _ => w.quoted("backend_config", config),
     }
     Ok(())
+}
+
+/// The configuration where it stands in the instruction, or else among the module's payloads.
+fn backend_config<'a>(i: &'a Instruction, names: &Names<'a>) -> Result<&'a [u8], String> {
+    match &i.backend_config_payload {
+        Some(p) if i.backend_config.is_empty() => match (&p.value, p.id) {
+            (Some(value), _) => Ok(value),
+            (None, Some(id)) => names.payload(id),
+            (None, None) => Ok(&[]),
+        },
+        _ => Ok(&i.backend_config),
+    }
 }
 
 /// Whether the text is one JSON dictionary from its first brace to its last (XLA's `LexesAsJsonDict`):
@@ -152,11 +179,23 @@ fn frontend_attribute(key: &str, value: &str) -> String {
 }
 
 /// The attributes that belong to one operation each.
-fn write_own(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
+fn write_own(w: &mut Writer<'_>, i: &Instruction, names: &Names<'_>) -> Result<(), String> {
     match i.opcode.as_str() {
         "iota" => w.attr("iota_dimension", i.dimensions.first().copied().unwrap_or(0)),
         "broadcast" | "transpose" | "reverse" | "concatenate" | "reduce" | "map" | "sort"
         | "get-dimension-size" | "set-dimension-size" => w.braced("dimensions", &i.dimensions),
+        "scan" => {
+            w.braced("dimensions", &i.dimensions);
+            w.attr("num_carries", i.num_carries);
+            w.flag("is_reverse", i.is_reverse);
+            match i.is_associative {
+                0 => {}
+                1 => w.attr("is_associative", "true"),
+                2 => w.attr("is_associative", "false"),
+                n => return Err(format!("unknown truth {n}; known are 0 to 2")),
+            }
+        }
+        "domain" => write_domain(w, i)?,
         "reshape" => {
             if let Some(&d) = i.dimensions.first() {
                 w.attr("inferred_dimension", d);
@@ -166,7 +205,8 @@ fn write_own(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
         "fusion" => w.attr("kind", &i.fusion_kind),
         "compare" => {
             w.attr("direction", &i.comparison_direction);
-            if !i.comparison_type.is_empty() {
+            // XLA's protos always say it, its text only where it is not the operands' own.
+            if !i.comparison_type.is_empty() && i.comparison_type != own_comparison(i, names)? {
                 w.attr("type", &i.comparison_type);
             }
         }
@@ -221,7 +261,6 @@ fn write_own(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
                 write_shape(w.out, s)?;
             }
         }
-        "custom-call" => write_custom_call(w, i)?,
         "copy-start" => {
             if let Some(n) = i.cross_program_prefetch_index {
                 w.attr("cross_program_prefetch_index", n);
@@ -230,6 +269,9 @@ fn write_own(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
         _ => {}
     }
     write_dimension_numbers(w, i)?;
+    if i.opcode == "custom-call" {
+        write_custom_call(w, i)?;
+    }
     w.flag("is_stable", i.is_stable);
     w.flag("indices_are_sorted", i.indices_are_sorted);
     w.flag("unique_indices", i.unique_indices);
@@ -242,156 +284,6 @@ fn write_own(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
         );
     }
     Ok(())
-}
-
-/// Windows, convolutions, dots, gathers and scatters.
-fn write_dimension_numbers(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
-    if let Some(window) = i.window.as_ref().filter(|w| !w.dimensions.is_empty()) {
-        write_window(w, window);
-    }
-    if let Some(c) = &i.convolution_dimension_numbers {
-        w.attr("dim_labels", dim_labels(c));
-    }
-    if i.feature_group_count > 1 {
-        w.attr("feature_group_count", i.feature_group_count);
-    }
-    if i.batch_group_count > 1 {
-        w.attr("batch_group_count", i.batch_group_count);
-    }
-    let ragged = i.ragged_dot_dimension_numbers.as_ref();
-    if let Some(d) = i
-        .dot_dimension_numbers
-        .as_ref()
-        .or(ragged.and_then(|r| r.dot.as_ref()))
-    {
-        write_dot(w, d);
-    }
-    if let Some(r) = ragged {
-        w.ints("lhs_ragged_dims", &r.lhs_ragged);
-        w.ints("rhs_group_dims", &r.rhs_group);
-    }
-    if let Some(g) = &i.gather_dimension_numbers {
-        w.braced("offset_dims", &g.offset_dims);
-        w.braced("collapsed_slice_dims", &g.collapsed_slice_dims);
-        w.braced("start_index_map", &g.start_index_map);
-        w.ints("operand_batching_dims", &g.operand_batching_dims);
-        w.ints(
-            "start_indices_batching_dims",
-            &g.start_indices_batching_dims,
-        );
-        w.attr("index_vector_dim", g.index_vector_dim);
-        w.braced("slice_sizes", &i.gather_slice_sizes);
-    }
-    if let Some(s) = &i.scatter_dimension_numbers {
-        w.braced("update_window_dims", &s.update_window_dims);
-        w.braced("inserted_window_dims", &s.inserted_window_dims);
-        w.braced("scatter_dims_to_operand_dims", &s.to_operand_dims);
-        w.ints("input_batching_dims", &s.input_batching_dims);
-        w.ints(
-            "scatter_indices_batching_dims",
-            &s.scatter_indices_batching_dims,
-        );
-        w.attr("index_vector_dim", s.index_vector_dim);
-    }
-    if let Some(p) = &i.precision_config {
-        if p.operand_precision.iter().any(|&n| n != 0) {
-            let words = p.operand_precision.iter().map(|&n| word(&PRECISIONS, n));
-            let words = words.collect::<Result<Vec<_>, _>>()?;
-            w.attr("operand_precision", format_args!("{{{}}}", words.join(",")));
-        }
-        if p.algorithm != 0 {
-            w.attr("algorithm", word(&DOT_ALGORITHMS, p.algorithm)?);
-        }
-    }
-    Ok(())
-}
-
-fn write_dot(w: &mut Writer<'_>, d: &DotDims) {
-    w.ints("lhs_batch_dims", &d.lhs_batch);
-    w.ints("lhs_contracting_dims", &d.lhs_contracting);
-    w.ints("rhs_batch_dims", &d.rhs_batch);
-    w.ints("rhs_contracting_dims", &d.rhs_contracting);
-}
-
-fn write_padding(w: &mut Writer<'_>, padding: Option<&PaddingConfig>) {
-    let dims = padding.map(|p| p.dimensions.as_slice()).unwrap_or_default();
-    let list = dims
-        .iter()
-        .map(|d| format!("{}_{}_{}", d.low, d.high, d.interior));
-    w.attr("padding", list.collect::<Vec<_>>().join("x"));
-}
-
-fn write_window(w: &mut Writer<'_>, window: &Window) {
-    let dims = &window.dimensions;
-    let column = |f: &dyn Fn(usize) -> String| (0..dims.len()).map(f).collect::<Vec<_>>().join("x");
-    let mut text = format!("size={}", column(&|d| dims[d].size.to_string()));
-    let mut part = |name: &str, used: bool, f: &dyn Fn(usize) -> String| {
-        if used {
-            let _ = write!(text, " {name}={}", column(f));
-        }
-    };
-    part("stride", dims.iter().any(|d| d.stride != 1), &|d| {
-        dims[d].stride.to_string()
-    });
-    part(
-        "pad",
-        dims.iter()
-            .any(|d| d.padding_low != 0 || d.padding_high != 0),
-        &|d| format!("{}_{}", dims[d].padding_low, dims[d].padding_high),
-    );
-    part(
-        "lhs_dilate",
-        dims.iter().any(|d| d.base_dilation != 1),
-        &|d| dims[d].base_dilation.to_string(),
-    );
-    part(
-        "rhs_dilate",
-        dims.iter().any(|d| d.window_dilation != 1),
-        &|d| dims[d].window_dilation.to_string(),
-    );
-    part(
-        "rhs_reversal",
-        dims.iter().any(|d| d.window_reversal),
-        &|d| u8::from(dims[d].window_reversal).to_string(),
-    );
-    w.attr("window", format_args!("{{{text}}}"));
-}
-
-/// `b01f_01io->b01f`.
-fn dim_labels(c: &ConvolutionDims) -> String {
-    let side = |named: &[(i64, char)], spatial: &[i64]| {
-        let mut letters = vec!['?'; named.len() + spatial.len()];
-        let mut put = |at: i64, letter: char| {
-            if let Some(slot) = usize::try_from(at).ok().and_then(|n| letters.get_mut(n)) {
-                *slot = letter;
-            }
-        };
-        for &(at, letter) in named {
-            put(at, letter);
-        }
-        for (n, &at) in spatial.iter().enumerate() {
-            put(at, char::from_digit(n as u32, 10).unwrap_or('?'));
-        }
-        letters.into_iter().collect::<String>()
-    };
-    format!(
-        "{}_{}->{}",
-        side(
-            &[(c.input_batch, 'b'), (c.input_feature, 'f')],
-            &c.input_spatial
-        ),
-        side(
-            &[
-                (c.kernel_input_feature, 'i'),
-                (c.kernel_output_feature, 'o')
-            ],
-            &c.kernel_spatial
-        ),
-        side(
-            &[(c.output_batch, 'b'), (c.output_feature, 'f')],
-            &c.output_spatial
-        ),
-    )
 }
 
 /// `, output_to_operand_aliasing={{0}: (1, {})}`, if there is any.
@@ -411,7 +303,41 @@ fn write_operand_aliasing(w: &mut Writer<'_>, i: &Instruction) {
     w.attr("output_to_operand_aliasing", format_args!("{{{list}}}"));
 }
 
+/// How a comparison's operands are compared unless it says otherwise.
+fn own_comparison(i: &Instruction, names: &Names<'_>) -> Result<&'static str, String> {
+    let &operand = i
+        .operand_ids
+        .first()
+        .ok_or("a comparison without operands")?;
+    let number = names.shape(operand)?.element_type;
+    let element_type = u32::try_from(number)
+        .ok()
+        .and_then(ElementType::from_proto_number);
+    Ok(match element_type {
+        Some(t) if t.is_float() || t.is_complex() => "FLOAT",
+        Some(t) if t.is_signed_integer() => "SIGNED",
+        _ => "UNSIGNED",
+    })
+}
+
+/// `, domain={kind="sharding", entry={...}, exit={...}}`. The text enters where the proto exits: one
+/// looks at the edge from its user, the other from its operand.
+fn write_domain(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
+    let (Some(entry), Some(exit)) = (&i.domain_exit_sharding, &i.domain_entry_sharding) else {
+        return Err("a domain without shardings on both sides".to_owned());
+    };
+    w.out.push_str(", domain={kind=\"sharding\", entry=");
+    write_sharding(w.out, entry)?;
+    w.out.push_str(", exit=");
+    write_sharding(w.out, exit)?;
+    w.out.push('}');
+    Ok(())
+}
+
 fn write_custom_call(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
+    if i.padding_type != 0 {
+        w.attr("padding_type", word(&PADDING_TYPES, i.padding_type)?);
+    }
     w.attr(
         "custom_call_target",
         format_args!("\"{}\"", escape(i.custom_call_target.as_bytes())),
@@ -422,10 +348,16 @@ fn write_custom_call(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> 
         w.out.push('}');
     }
     w.flag("custom_call_has_side_effect", i.custom_call_has_side_effect);
-    write_operand_aliasing(w, i);
-    if i.padding_type != 0 {
-        w.attr("padding_type", word(&PADDING_TYPES, i.padding_type)?);
+    if let Some(literal) = i.literal.as_deref() {
+        w.out.push_str(", literal=");
+        write_shape(
+            w.out,
+            literal.shape.as_ref().ok_or("a literal without a shape")?,
+        )?;
+        w.out.push(' ');
+        write_literal(w.out, Some(literal))?;
     }
+    write_operand_aliasing(w, i);
     if i.custom_call_schedule != 0 {
         w.attr("schedule", word(&SCHEDULES, i.custom_call_schedule)?);
     }
@@ -489,7 +421,7 @@ fn chooses_by_predicate(i: &Instruction, names: &Names<'_>) -> Result<bool, Stri
     Ok(shape.element_type == ElementType::Pred.proto_number() as i32)
 }
 
-fn write_collective(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
+fn write_collective(w: &mut Writer<'_>, i: &Instruction, names: &Names<'_>) -> Result<(), String> {
     if i.channel_id > 0 {
         w.attr("channel_id", i.channel_id);
     }
@@ -516,7 +448,35 @@ fn write_collective(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
             format_args!("{{{}}}", pairs.collect::<Vec<_>>().join(",")),
         );
     }
+    if i.opcode.starts_with("collective-permute") && !i.dynamic_slice_sizes.is_empty() {
+        let operand = i.operand_ids.first().ok_or("slices of no operand")?;
+        let slices = slice_sizes(&i.dynamic_slice_sizes, names.shape(*operand)?)?;
+        w.attr("slice_sizes", slices);
+    }
     Ok(())
+}
+
+/// `{{1,2},{3,4}}`: the proto has all sizes in one list, equally many slices of each array.
+fn slice_sizes(sizes: &[i64], operand: &Shape) -> Result<String, String> {
+    let arrays = match operand.element_type {
+        shape::TUPLE => &operand.tuple_shapes[..],
+        _ => std::slice::from_ref(operand),
+    };
+    let all: usize = arrays.iter().map(|a| a.dimensions.len()).sum();
+    if all == 0 || !sizes.len().is_multiple_of(all) {
+        return Err(format!("{} sizes of slices of rank {all}", sizes.len()));
+    }
+    let slices_each = sizes.len() / all;
+    let mut rest = sizes;
+    let mut lists = Vec::new();
+    for array in arrays {
+        for _ in 0..slices_each {
+            let (slice, others) = rest.split_at(array.dimensions.len());
+            lists.push(format!("{{{}}}", join(slice)));
+            rest = others;
+        }
+    }
+    Ok(format!("{{{}}}", lists.join(",")))
 }
 
 fn write_metadata(w: &mut Writer<'_>, m: &Metadata) {

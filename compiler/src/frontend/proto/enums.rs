@@ -21,6 +21,9 @@ pub(super) const DOT_ALGORITHMS: [&str; 14] = [
     "dot_bf16_bf16_f32_x9",
 ];
 
+/// `xla.ConvolutionKind`
+pub(super) const CONVOLUTION_KINDS: [&str; 4] = ["unset", "fprop", "dgrad", "wgrad"];
+
 /// `xla.RandomAlgorithm`
 pub(super) const RNG_ALGORITHMS: [&str; 3] = ["rng_default", "rng_three_fry", "rng_philox"];
 

@@ -1,6 +1,7 @@
 //! Groups of devices that a collective runs in, as HLO text.
 
 use super::attributes::Writer;
+use super::mesh::{axis_text, iota_order, mesh_text};
 use super::messages::{CollectiveDeviceList, Instruction, IotaGroups, MeshGroups, ReplicaGroup};
 use super::shape::join;
 
@@ -11,6 +12,8 @@ use super::shape::join;
 pub(super) fn write_replica_groups(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> {
     let text = if let Some(mesh) = &i.mesh_axes_replica_group_list {
         mesh_groups(mesh)?
+    } else if let Some(iota) = &i.iota_collective_device_list {
+        iota_groups(iota)
     } else if let Some(CollectiveDeviceList {
         replica_groups,
         iota,
@@ -51,44 +54,12 @@ fn iota_groups(iota: &IotaGroups) -> String {
     )
 }
 
-/// `[4,2]T(1,0)`
-fn iota_order(dims: &[i64], transpose: &[i32]) -> String {
-    let transpose = if transpose.iter().copied().eq(0..transpose.len() as i32) {
-        String::new()
-    } else {
-        format!("T({})", join(transpose))
-    };
-    format!("[{}]{transpose}", join(dims))
-}
-
-/// `mesh['x'=2,'y'=4], device_ids=([2,4]T(1,0)) {'y'}`
+/// `mesh['x'=2,'y'=4], device_ids=([2,4]T(1,0)) {'y','x':(1)2}`
 fn mesh_groups(groups: &MeshGroups) -> Result<String, String> {
     let mesh = groups.mesh.as_ref().ok_or("replica groups of no mesh")?;
-    let axes: Vec<String> = mesh
-        .axes
-        .iter()
-        .map(|a| format!("'{}'={}", a.name, a.size))
-        .collect();
-    let mut text = format!("mesh[{}]", axes.join(","));
-    if !mesh.device_ids.is_empty() {
-        return Err("a mesh that lists its devices is not supported".to_owned());
-    }
-    if let Some(order) = &mesh.device_order {
-        let order = iota_order(&order.reshape_dims, &order.transpose_perm);
-        text = format!("{text}, device_ids=({order})");
-    }
-    let mut names = Vec::new();
-    for axis in &groups.axes {
-        if axis.sub_axis.is_some() {
-            return Err("replica groups along a part of an axis are not supported".to_owned());
-        }
-        let found = usize::try_from(axis.index)
-            .ok()
-            .and_then(|n| mesh.axes.get(n));
-        let found = found.ok_or_else(|| format!("the mesh has no axis {}", axis.index))?;
-        names.push(format!("'{}'", found.name));
-    }
-    Ok(format!("{text} {{{}}}", names.join(",")))
+    let axes = groups.axes.iter().map(|a| axis_text(mesh, a));
+    let axes = axes.collect::<Result<Vec<_>, _>>()?;
+    Ok(format!("{} {{{}}}", mesh_text(mesh)?, axes.join(",")))
 }
 
 #[cfg(test)]
@@ -135,15 +106,26 @@ mod tests {
     }
 
     #[test]
+    fn parts_of_axes_and_listed_devices() {
+        let mut part = mesh(&[2, 4], None, &[1, 0]);
+        part.axes[0].sub_axis = Some(SubAxis {
+            pre_size: 2,
+            size: 2,
+        });
+        part.mesh.as_mut().unwrap().device_ids = vec![0, 2, 1, 3, 4, 5, 6, 7];
+        assert_eq!(
+            mesh_groups(&part).unwrap(),
+            "mesh['axis_0'=2,'axis_1'=4], device_ids=(0,2,1,3,4,5,6,7) {'axis_1':(2)2,'axis_0'}"
+        );
+    }
+
+    #[test]
     fn what_has_no_text_form_is_refused() {
         assert!(mesh_groups(&mesh(&[2, 4], None, &[2])).is_err());
         assert!(mesh_groups(&mesh(&[2, 4], None, &[-1])).is_err());
-        let mut part = mesh(&[2, 4], None, &[1]);
-        part.axes[0].sub_axis = Some(SubAxis {});
-        assert!(mesh_groups(&part).is_err());
-        let mut listed = mesh(&[2], None, &[0]);
-        listed.mesh.as_mut().unwrap().device_ids = vec![1, 0];
-        assert!(mesh_groups(&listed).is_err());
+        let mut both = mesh(&[2], Some(DeviceOrder::default()), &[0]);
+        both.mesh.as_mut().unwrap().device_ids = vec![1, 0];
+        assert!(mesh_groups(&both).is_err());
         assert!(mesh_groups(&MeshGroups::default()).is_err());
     }
 }

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use super::attributes::write_metadata_fields;
-use super::messages::Sharding;
+use super::mesh::{axis_text, mesh_text};
+use super::messages::{AxisRef, Metadata, NamedSharding, Sharding};
 use super::shape::join;
 
 /// Numbers of `xla.OpSharding.Type`.
@@ -27,10 +28,11 @@ pub(super) const KINDS: [&str; 7] = [
 /// Appends a sharding in braces.
 ///
 /// # Errors
-/// A type without a number, or the named form.
+/// A type without a number, or an axis that the mesh does not have.
 pub(super) fn write_sharding(out: &mut String, s: &Sharding) -> Result<(), String> {
-    if s.named.is_some() {
-        return Err("a named sharding, which is not supported".to_owned());
+    if let Some(named) = &s.named {
+        out.push_str(&named_sharding(named)?);
+        return Ok(());
     }
     out.push('{');
     if s.kind == TUPLE {
@@ -91,18 +93,67 @@ fn write_fields(out: &mut String, s: &Sharding) -> Result<(), String> {
         let _ = write!(out, " {key} {}", s.shard_group_id);
     }
     if !s.metadata.is_empty() {
-        let list: Vec<String> = s
-            .metadata
-            .iter()
-            .map(|m| format!("{{{}}}", write_metadata_fields(m)))
-            .collect();
-        let list = list.join(", ");
+        let list = metadata_list(&s.metadata);
         let _ = match s.metadata.len() {
             1 => write!(out, " metadata={list}"),
             _ => write!(out, " metadata={{{list}}}"),
         };
     }
     Ok(())
+}
+
+/// `{mesh['x'=2,'y'=4], [{'x'}, {?}], replicated={'y'}}`, or with one word for all axes.
+fn named_sharding(s: &NamedSharding) -> Result<String, String> {
+    let mesh = s.mesh.as_ref().ok_or("a named sharding without its mesh")?;
+    let axes = |list: &[AxisRef]| {
+        let axes = list.iter().map(|a| axis_text(mesh, a));
+        Ok::<_, String>(axes.collect::<Result<Vec<_>, _>>()?.join(", "))
+    };
+    let mut text = format!("{{{}", mesh_text(mesh)?);
+    let is_all = |list: &[AxisRef]| {
+        list.iter().map(|a| a.index).eq(0..mesh.axes.len() as i64)
+            && list.iter().all(|a| a.sub_axis.is_none())
+    };
+    let lists = [
+        ("replicated", &s.replicated_axes),
+        ("unreduced", &s.unreduced_axes),
+        ("manual", &s.manual_axes),
+    ];
+    let given: Vec<_> = lists.iter().filter(|(_, l)| !l.is_empty()).collect();
+    match given[..] {
+        _ if mesh.axes.is_empty() && !mesh.device_ids.is_empty() => {}
+        [] if s.dim_shardings.is_empty() => text.push_str(", replicated"),
+        [(word @ ("unreduced" | "manual"), list)] if s.dim_shardings.is_empty() && is_all(list) => {
+            let _ = write!(text, ", {word}");
+        }
+        _ => {
+            text.push_str(", [");
+            for (n, dim) in s.dim_shardings.iter().enumerate() {
+                let comma = if n > 0 { ", " } else { "" };
+                let open = match (dim.is_closed, dim.axes.is_empty()) {
+                    (true, _) => "",
+                    (false, true) => "?",
+                    (false, false) => ", ?",
+                };
+                let _ = write!(text, "{comma}{{{}{open}}}", axes(&dim.axes)?);
+            }
+            text.push(']');
+            for (word, list) in given {
+                let _ = write!(text, ", {word}={{{}}}", axes(list)?);
+            }
+        }
+    }
+    if !s.metadata.is_empty() {
+        let _ = write!(text, ", metadata={{{}}}", metadata_list(&s.metadata));
+    }
+    text.push('}');
+    Ok(text)
+}
+
+fn metadata_list(list: &[Metadata]) -> String {
+    let list = list.iter();
+    let list = list.map(|m| format!("{{{}}}", write_metadata_fields(m)));
+    list.collect::<Vec<_>>().join(", ")
 }
 
 fn word(kind: i32) -> Result<&'static str, String> {

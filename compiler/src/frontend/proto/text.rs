@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use slabplan_ir::text::{parse, print};
+
 use super::attributes::{Writer, write_attributes, write_frontend_attributes};
 use super::literal::write_literal;
 use super::messages::{Computation, HloModule, Instruction, Shape, StackFrameIndex};
 use super::shape::{join, write_shape};
+use super::tracking::recovery_table;
 
 /// What attributes refer to by number.
 pub(super) struct Names<'a> {
     instructions: BTreeMap<i64, &'a Instruction>,
     computations: BTreeMap<i64, &'a str>,
+    payloads: &'a [Vec<u8>],
 }
 
 impl<'a> Names<'a> {
@@ -31,6 +35,14 @@ impl<'a> Names<'a> {
         found.ok_or_else(|| format!("no instruction has id {id}"))
     }
 
+    /// One of the module's payloads.
+    pub(super) fn payload(&self, id: i64) -> Result<&'a [u8], String> {
+        let found = usize::try_from(id).ok().and_then(|n| self.payloads.get(n));
+        found
+            .map(Vec::as_slice)
+            .ok_or_else(|| format!("the module has no payload {id}"))
+    }
+
     /// The name of a computation.
     pub(super) fn computation(&self, id: i64) -> Result<&'a str, String> {
         let name = self.computations.get(&id);
@@ -42,6 +54,9 @@ impl<'a> Names<'a> {
 /// Writes the whole module.
 pub(super) fn write(module: &HloModule) -> Result<String, String> {
     let names = names(module)?;
+    names
+        .computation(module.entry_computation_id)
+        .map_err(|e| format!("the entry: {e}"))?;
     let mut out = String::new();
     write_header(&mut out, module)?;
     if let Some(index) = &module.stack_frame_index {
@@ -58,6 +73,7 @@ fn names(module: &HloModule) -> Result<Names<'_>, String> {
     let mut names = Names {
         instructions: BTreeMap::new(),
         computations: BTreeMap::new(),
+        payloads: &module.payloads,
     };
     for c in &module.computations {
         if names.computations.insert(c.id, &c.name).is_some() {
@@ -146,6 +162,14 @@ fn write_header(out: &mut String, module: &HloModule) -> Result<(), String> {
         }
     }
     write_frontend_attributes(&mut Writer { out }, module.frontend_attributes.as_ref());
+    if let Some(table) = &module.original_value_recovery_table {
+        let text = recovery_table(table, |m| {
+            let module = parse(&write(m)?).into_result();
+            let module = module.map_err(|d| format!("its recovery module: {}", d[0]))?;
+            Ok(print(&module))
+        })?;
+        let _ = write!(out, ", origin_recovery_table={text}");
+    }
     out.push_str("\n\n");
     Ok(())
 }
@@ -207,6 +231,10 @@ fn write_computation(
 ) -> Result<(), String> {
     if computation.id == module.entry_computation_id {
         out.push_str("ENTRY ");
+    }
+    let root = computation.root_id;
+    if !computation.instructions.iter().any(|i| i.id == root) {
+        return Err(format!("its root: no instruction has id {root}"));
     }
     let _ = write!(out, "%{} ", computation.name);
     write_signature(out, computation)?;

@@ -14,6 +14,7 @@ pub(crate) struct ReplicaGroup {
 pub(crate) struct CollectiveDeviceList {
     #[prost(message, repeated, tag = "1")]
     pub(crate) replica_groups: Vec<ReplicaGroup>,
+    /// Where XLA had it before it moved to the instruction: read, not written.
     #[prost(message, optional, tag = "2")]
     pub(crate) iota: Option<IotaGroups>,
 }
@@ -78,9 +79,14 @@ pub(crate) struct AxisRef {
     pub(crate) sub_axis: Option<SubAxis>,
 }
 
-/// A part of a mesh axis; only that there is one matters here.
+/// A part of a mesh axis: `size` devices, of which `pre_size` equal parts come before.
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct SubAxis {}
+pub(crate) struct SubAxis {
+    #[prost(int64, tag = "1")]
+    pub(crate) pre_size: i64,
+    #[prost(int64, tag = "2")]
+    pub(crate) size: i64,
+}
 
 /// `xla.DeviceAssignmentProto`.
 #[derive(Clone, PartialEq, Message)]

@@ -3,9 +3,9 @@
 use prost::Message;
 
 use super::{
-    CollectiveDeviceList, ConvolutionDims, DotDims, FrontendAttributes, GatherDims, Literal,
-    MeshGroups, PaddingConfig, RaggedDotDims, ReplicaGroup, ScatterDims, Shape, Sharding, SliceDim,
-    Window,
+    CollectiveDeviceList, ConvolutionDims, DotDims, FrontendAttributes, GatherDims, IotaGroups,
+    Literal, MeshGroups, OriginalValue, PaddingConfig, RaggedDotDims, ReplicaGroup, ResultAccuracy,
+    ScatterDims, Shape, Sharding, SliceDim, Statistics, Window,
 };
 
 /// `xla.HloInstructionProto`.
@@ -93,6 +93,10 @@ pub(crate) struct Instruction {
     pub(crate) precision_config: Option<PrecisionConfig>,
     #[prost(message, repeated, tag = "52")]
     pub(crate) source_target_pairs: Vec<SourceTarget>,
+    #[prost(message, optional, tag = "54")]
+    pub(crate) domain_entry_sharding: Option<Sharding>,
+    #[prost(message, optional, tag = "55")]
+    pub(crate) domain_exit_sharding: Option<Sharding>,
     #[prost(bool, tag = "56")]
     pub(crate) constrain_layout: bool,
     #[prost(message, repeated, tag = "57")]
@@ -139,16 +143,68 @@ pub(crate) struct Instruction {
     pub(crate) cross_program_prefetch_index: Option<i32>,
     #[prost(int64, tag = "81")]
     pub(crate) k: i64,
+    #[prost(message, optional, tag = "82")]
+    pub(crate) statistics_viz: Option<Statistics>,
     #[prost(bool, tag = "85")]
     pub(crate) largest: bool,
     #[prost(message, optional, tag = "87")]
     pub(crate) collective_device_list: Option<CollectiveDeviceList>,
+    #[prost(message, optional, tag = "88")]
+    pub(crate) original_value: Option<OriginalValue>,
     #[prost(bool, tag = "89")]
     pub(crate) is_composite: bool,
     #[prost(message, optional, tag = "90")]
     pub(crate) ragged_dot_dimension_numbers: Option<RaggedDotDims>,
+    #[prost(message, optional, tag = "91")]
+    pub(crate) result_accuracy: Option<ResultAccuracy>,
+    #[prost(message, optional, tag = "92")]
+    pub(crate) iota_collective_device_list: Option<IotaGroups>,
     #[prost(message, optional, tag = "93")]
     pub(crate) mesh_axes_replica_group_list: Option<MeshGroups>,
+    #[prost(bool, tag = "94")]
+    pub(crate) is_reverse: bool,
+    #[prost(int64, tag = "95")]
+    pub(crate) num_carries: i64,
+    /// 0 not said, 1 true, 2 false (`xla.TriState`).
+    #[prost(int32, tag = "96")]
+    pub(crate) is_associative: i32,
+    #[prost(int32, tag = "97")]
+    pub(crate) conv_kind: i32,
+    #[prost(message, optional, tag = "98")]
+    pub(crate) sparsity_config: Option<SparsityConfig>,
+    #[prost(message, optional, tag = "99")]
+    pub(crate) backend_config_payload: Option<Payload>,
+}
+
+/// `xla.Payload`: bytes, or the number of one of the module's payloads.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Payload {
+    #[prost(bytes = "vec", optional, tag = "1")]
+    pub(crate) value: Option<Vec<u8>>,
+    #[prost(int64, optional, tag = "2")]
+    pub(crate) id: Option<i64>,
+}
+
+/// `xla.SparsityConfig`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct SparsityConfig {
+    #[prost(message, optional, tag = "1")]
+    pub(crate) lhs: Option<TensorSparsity>,
+    #[prost(message, optional, tag = "2")]
+    pub(crate) rhs: Option<TensorSparsity>,
+}
+
+/// `xla.SparsityConfig.TensorSparsityConfig`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct TensorSparsity {
+    #[prost(int64, tag = "1")]
+    pub(crate) num_non_zero: i64,
+    #[prost(int64, tag = "2")]
+    pub(crate) block_size: i64,
+    #[prost(int64, tag = "3")]
+    pub(crate) dimension: i64,
+    #[prost(int64, tag = "4")]
+    pub(crate) stride: i64,
 }
 
 /// `xla.OpMetadata`.

@@ -12,6 +12,7 @@ mod literal;
 mod module;
 mod shape;
 mod sharding;
+mod tracking;
 
 pub(crate) use assignment::*;
 pub(crate) use devices::*;
@@ -21,3 +22,4 @@ pub(crate) use literal::*;
 pub(crate) use module::*;
 pub(crate) use shape::*;
 pub(crate) use sharding::*;
+pub(crate) use tracking::*;

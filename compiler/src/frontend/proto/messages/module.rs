@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use prost::Message;
 
-use super::{BufferAssignment, DeviceAssignment, Instruction, ProgramShape, Sharding};
+use super::{
+    BufferAssignment, DeviceAssignment, Instruction, ProgramShape, RecoveryTable, Sharding,
+};
 
 /// `xla.HloProto`.
 #[derive(Clone, PartialEq, Message)]
@@ -44,6 +46,10 @@ pub(crate) struct HloModule {
     pub(crate) buffer_donor: Option<BufferDonor>,
     #[prost(message, optional, tag = "19")]
     pub(crate) frontend_attributes: Option<FrontendAttributes>,
+    #[prost(message, optional, tag = "20")]
+    pub(crate) original_value_recovery_table: Option<RecoveryTable>,
+    #[prost(bytes = "vec", repeated, tag = "22")]
+    pub(crate) payloads: Vec<Vec<u8>>,
 }
 
 /// `xla.HloScheduleProto`.

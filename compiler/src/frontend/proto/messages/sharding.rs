@@ -2,7 +2,7 @@
 
 use prost::Message;
 
-use super::Metadata;
+use super::{AxisRef, Mesh, Metadata};
 
 /// `xla.OpSharding`.
 #[derive(Clone, PartialEq, Message)]
@@ -31,11 +31,32 @@ pub(crate) struct Sharding {
     pub(crate) shard_group_id: i64,
     #[prost(int32, tag = "13")]
     pub(crate) shard_group_type: i32,
-    /// Only whether there is one: the named form has no place here yet.
     #[prost(message, optional, tag = "14")]
     pub(crate) named: Option<NamedSharding>,
 }
 
-/// `xla.NamedShardingProto`; only that there is one matters here.
+/// `xla.NamedShardingProto`: a division along the axes of a mesh.
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct NamedSharding {}
+pub(crate) struct NamedSharding {
+    #[prost(message, optional, tag = "2")]
+    pub(crate) mesh: Option<Mesh>,
+    #[prost(message, repeated, tag = "3")]
+    pub(crate) dim_shardings: Vec<DimSharding>,
+    #[prost(message, repeated, tag = "4")]
+    pub(crate) replicated_axes: Vec<AxisRef>,
+    #[prost(message, repeated, tag = "5")]
+    pub(crate) unreduced_axes: Vec<AxisRef>,
+    #[prost(message, repeated, tag = "6")]
+    pub(crate) metadata: Vec<Metadata>,
+    #[prost(message, repeated, tag = "7")]
+    pub(crate) manual_axes: Vec<AxisRef>,
+}
+
+/// `xla.NamedShardingProto.DimensionSharding`: one that is open may be divided further.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct DimSharding {
+    #[prost(message, repeated, tag = "1")]
+    pub(crate) axes: Vec<AxisRef>,
+    #[prost(bool, tag = "2")]
+    pub(crate) is_closed: bool,
+}

@@ -6,10 +6,11 @@ use slabplan_ir::attr::{
 };
 use slabplan_ir::strings::Str;
 
-use super::{Writer, devices, scan, shape, sharding};
+use super::scan::Scan;
+use super::{Writer, devices, literal, scan, shape, sharding, tracking};
 use crate::frontend::proto::enums::{
-    API_VERSIONS, DOT_ALGORITHMS, FFT_TYPES, PADDING_TYPES, PRECISIONS, RNG_ALGORITHMS,
-    RNG_DISTRIBUTIONS, SCHEDULES, TRANSPOSES, number,
+    API_VERSIONS, CONVOLUTION_KINDS, DOT_ALGORITHMS, FFT_TYPES, PADDING_TYPES, PRECISIONS,
+    RNG_ALGORITHMS, RNG_DISTRIBUTIONS, SCHEDULES, TRANSPOSES, number,
 };
 use crate::frontend::proto::messages::{
     self, CholeskyOptions, ConvolutionDims, DotDims, GatherDims, Instruction,
@@ -102,6 +103,11 @@ impl Writer<'_> {
             AttrName::IsComposite => &mut i.is_composite,
             AttrName::IsHostTransfer => &mut i.is_host_transfer,
             AttrName::IsStable => &mut i.is_stable,
+            AttrName::IsReverse => &mut i.is_reverse,
+            AttrName::IsAssociative => {
+                i.is_associative = if value { 1 } else { 2 };
+                return;
+            }
             AttrName::Largest => &mut i.largest,
             AttrName::UniqueIndices => &mut i.unique_indices,
             AttrName::UseGlobalDeviceIds => &mut i.use_global_device_ids,
@@ -149,6 +155,7 @@ impl Writer<'_> {
             AttrName::ApiVersion => i.custom_call_api_version = number(&API_VERSIONS, text)?,
             AttrName::Schedule => i.custom_call_schedule = number(&SCHEDULES, text)?,
             AttrName::PaddingType => i.padding_type = number(&PADDING_TYPES, text)?,
+            AttrName::ConvolutionKind => i.conv_kind = number(&CONVOLUTION_KINDS, text)?,
             AttrName::FftType => i.fft_type = number(&FFT_TYPES, text)?,
             AttrName::Distribution => i.distribution = number(&RNG_DISTRIBUTIONS, text)?,
             AttrName::TransposeA => solve(i).transpose_a = number(&TRANSPOSES, text)?,
@@ -180,10 +187,23 @@ impl Writer<'_> {
                 i.frontend_attributes = Some(scan::frontend_attributes(text)?);
             }
             AttrName::Sharding => {
-                i.sharding = sharding::sharding(text)?;
-                if i.sharding.is_none() {
-                    self.leave_out("sharding");
-                }
+                i.sharding = Some(sharding::sharding(text)?);
+            }
+            AttrName::Domain => domain(text, i)?,
+            AttrName::Statistics => i.statistics_viz = Some(tracking::statistics(text)?),
+            AttrName::Origin => i.original_value = Some(tracking::origin(text)?),
+            AttrName::ResultAccuracy => {
+                i.result_accuracy = Some(tracking::result_accuracy(text)?);
+            }
+            AttrName::SparsityConfig => {
+                i.sparsity_config = Some(tracking::sparsity_config(text)?);
+            }
+            AttrName::SliceSizes => i.dynamic_slice_sizes = slice_sizes(text)?,
+            AttrName::Literal => {
+                i.literal = literal::with_shape(text)?.map(Box::new);
+            }
+            AttrName::DimLabels => {
+                i.convolution_dimension_numbers = Some(partial_labels(text)?);
             }
             AttrName::ParameterReplication => {
                 let words = text.trim_matches(['{', '}']).split(',');
@@ -203,6 +223,7 @@ impl Writer<'_> {
             AttrName::DynamicSliceSizes => &mut i.dynamic_slice_sizes,
             AttrName::FftLength => &mut i.fft_length,
             AttrName::SliceSizes if i.opcode == "gather" => &mut i.gather_slice_sizes,
+            AttrName::SliceSizes => &mut i.dynamic_slice_sizes,
             AttrName::OffsetDims => &mut gather(i).offset_dims,
             AttrName::CollapsedSliceDims => &mut gather(i).collapsed_slice_dims,
             AttrName::StartIndexMap => &mut gather(i).start_index_map,
@@ -241,9 +262,68 @@ fn int(opcode: Opcode, name: AttrName, n: i64, i: &mut Instruction) -> Result<()
         AttrName::IndexVectorDim => gather(i).index_vector_dim = n,
         AttrName::InferredDimension | AttrName::IotaDimension => i.dimensions = vec![n],
         AttrName::K => i.k = n,
+        AttrName::NumCarries => i.num_carries = n,
         _ => return Err("it has no place in the proto that is written".to_owned()),
     }
     Ok(())
+}
+
+/// `{kind="sharding", entry={...}, exit={...}}`: the proto enters where the text exits.
+fn domain(text: &str, i: &mut Instruction) -> Result<(), String> {
+    let mut scan = Scan::new(text);
+    scan.expect("{")?;
+    while !scan.eat("}") {
+        scan.eat(",");
+        let key = scan.word();
+        scan.expect("=")?;
+        match key {
+            "kind" => match scan.string()?.as_slice() {
+                b"sharding" => {}
+                _ => return Err("a domain of something else than shardings".to_owned()),
+            },
+            "entry" => i.domain_exit_sharding = Some(sharding::sharding(scan.dictionary()?)?),
+            "exit" => i.domain_entry_sharding = Some(sharding::sharding(scan.dictionary()?)?),
+            _ => return Err(format!("unknown key `{key}`")),
+        }
+    }
+    Ok(())
+}
+
+/// `{{1,2},{3,4}}`: the proto has them in one list.
+fn slice_sizes(text: &str) -> Result<Vec<i64>, String> {
+    let mut scan = Scan::new(text);
+    let mut sizes = Vec::new();
+    scan.expect("{")?;
+    while !scan.eat("}") {
+        scan.eat(",");
+        scan.expect("{")?;
+        sizes.extend(scan.ints::<i64>("}")?);
+    }
+    Ok(sizes)
+}
+
+/// `b?f_?io->b0f`: labels with dimensions that mean nothing.
+fn partial_labels(text: &str) -> Result<ConvolutionDims, String> {
+    let form = || "malformed dimension labels".to_owned();
+    let (input, rest) = text.split_once('_').ok_or_else(form)?;
+    let (kernel, output) = rest.split_once("->").ok_or_else(form)?;
+    let place = |side: &str, label: char| side.find(label).map(|at| at as i64);
+    let spatial = |side: &str| {
+        ('0'..='9')
+            .map_while(|label| place(side, label))
+            .collect::<Vec<i64>>()
+    };
+    Ok(ConvolutionDims {
+        kernel_input_feature: place(kernel, 'i').ok_or_else(form)?,
+        kernel_output_feature: place(kernel, 'o').ok_or_else(form)?,
+        kernel_spatial: spatial(kernel),
+        input_batch: place(input, 'b').ok_or_else(form)?,
+        input_feature: place(input, 'f').ok_or_else(form)?,
+        output_batch: place(output, 'b').ok_or_else(form)?,
+        output_feature: place(output, 'f').ok_or_else(form)?,
+        input_spatial: spatial(input),
+        output_spatial: spatial(output),
+    })
 }
 
 fn solve(i: &mut Instruction) -> &mut TriangularSolveOptions {

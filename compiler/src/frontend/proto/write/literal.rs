@@ -1,5 +1,6 @@
 //! Literals.
 
+use slabplan_ir::instr::Payload;
 use slabplan_ir::literal::{decode, is_elided};
 use slabplan_ir::shape::{self, ShapePool};
 use slabplan_ir::{ArrayShape, ElementType, ShapeId};
@@ -19,6 +20,38 @@ pub(super) fn literal(
     let decoded = decode(pool, shape, text).map_err(|e| e.to_string())?;
     let mut arrays = decoded.arrays.into_iter();
     part(pool, shape, &mut arrays).map(Some)
+}
+
+/// The proto of a literal with its shape before it, as `f32[2]{0} {1, 2}`.
+pub(super) fn with_shape(text: &str) -> Result<Option<Literal>, String> {
+    let source = format!(
+        "HloModule literal\nENTRY e {{ ROOT c = {} }}",
+        constant(text)?
+    );
+    let module = slabplan_ir::text::parse(&source).into_result();
+    let module = module.map_err(|d| d[0].to_string())?;
+    let root = &module.instrs[module.entry().root];
+    match root.payload {
+        Payload::Literal(values) => literal(&module.shapes, root.shape, module.str(values)),
+        _ => Err("expected a shape and values".to_owned()),
+    }
+}
+
+/// A constant's shape and opcode, made of a literal's shape and values.
+fn constant(text: &str) -> Result<String, String> {
+    // The shape has no space in it, unless it is a tuple's.
+    let mut depth = 0usize;
+    let end = text.char_indices().find(|&(_, c)| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ' ' && depth == 0
+    });
+    let (end, _) = end.ok_or("expected a shape and values")?;
+    let (shape, values) = text.split_at(end);
+    Ok(format!("{shape} constant({})", values.trim()))
 }
 
 fn part(

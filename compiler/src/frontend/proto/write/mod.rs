@@ -6,10 +6,12 @@
 mod attributes;
 mod devices;
 mod literal;
+mod mesh;
 mod scan;
 mod shape;
 mod sharding;
 mod tables;
+mod tracking;
 
 use std::collections::BTreeMap;
 
@@ -32,7 +34,8 @@ pub(crate) struct WrittenModule {
     pub(crate) proto: HloModule,
     /// The id of every instruction.
     pub(crate) ids: SecondaryMap<InstrId, i64>,
-    /// Attributes that have no place in the proto, each with how many instructions lost it.
+    /// Attributes that XLA's protos have no place for, each with how often it is left out: of the header
+    /// what XLA keeps in its module's configuration, of instructions the `mode` that XLA ignores.
     pub(crate) left_out: BTreeMap<&'static str, usize>,
 }
 
@@ -140,7 +143,9 @@ impl Writer<'_> {
                     proto.frontend_attributes = Some(scan::frontend_attributes(value)?);
                 }
                 "alias_passthrough_params" => self.leave_out("alias_passthrough_params"),
-                "origin_recovery_table" => self.leave_out("origin_recovery_table"),
+                "origin_recovery_table" => {
+                    proto.original_value_recovery_table = Some(tracking::recovery_table(value)?);
+                }
                 "allow_spmd_sharding_propagation_to_parameters" => {
                     self.leave_out("allow_spmd_sharding_propagation_to_parameters");
                 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::frontend::proto::messages::{FrontendAttributes, Metadata};
 
 /// A text and how far it is read.
+#[derive(Clone)]
 pub(super) struct Scan<'a> {
     rest: &'a str,
 }
@@ -36,6 +37,10 @@ impl<'a> Scan<'a> {
 
     pub(super) fn peek(&self) -> Option<char> {
         self.rest.chars().next()
+    }
+
+    pub(super) fn starts_with(&self, word: &str) -> bool {
+        self.rest.starts_with(word)
     }
 
     /// Takes `word` if it comes next.
@@ -72,6 +77,19 @@ impl<'a> Scan<'a> {
         let word = self.word();
         word.parse()
             .map_err(|_| format!("`{word}` is not a number of the right size"))
+    }
+
+    /// A number with a fraction or exponent.
+    pub(super) fn float(&mut self) -> Result<f64, String> {
+        let end = self
+            .rest
+            .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.')))
+            .unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        self.space();
+        word.parse()
+            .map_err(|_| format!("`{word}` is not a number"))
     }
 
     /// Numbers with commas between, up to `close`, which is taken.
@@ -192,7 +210,8 @@ fn unescaped(text: &str) -> Vec<u8> {
     out
 }
 
-fn text(bytes: Vec<u8>) -> Result<String, String> {
+/// The bytes of a string as text.
+pub(super) fn text(bytes: Vec<u8>) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| "a string that is not UTF-8".to_owned())
 }
 

@@ -1,19 +1,18 @@
 //! Shardings.
 
+use super::mesh::{axes, axis, mesh};
 use super::scan::{Scan, metadata};
-use crate::frontend::proto::messages::Sharding;
+use crate::frontend::proto::messages::{
+    AxisRef, DimSharding, Mesh, Metadata, NamedSharding, Sharding,
+};
 use crate::frontend::proto::sharding::{KINDS, MANUAL, MAXIMAL, OTHER, REPLICATED, TUPLE};
 
-/// Reads `{devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate}` and the other forms; nothing for the
-/// named form (`mesh[...]`), which has no place in the proto that is written.
-pub(super) fn sharding(text: &str) -> Result<Option<Sharding>, String> {
-    if text.contains("mesh[") {
-        return Ok(None);
-    }
+/// Reads `{devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate}` and the other forms.
+pub(super) fn sharding(text: &str) -> Result<Sharding, String> {
     let mut scan = Scan::new(text);
     let read = one(&mut scan)?;
     if scan.is_done() {
-        Ok(Some(read))
+        Ok(read)
     } else {
         Err("text after the sharding".to_owned())
     }
@@ -52,6 +51,10 @@ fn flat(scan: &mut Scan<'_>) -> Result<Sharding, String> {
 
 /// Everything up to the closing brace.
 fn fields(scan: &mut Scan<'_>, sharding: &mut Sharding) -> Result<(), String> {
+    if scan.starts_with("mesh") || scan.starts_with("maximal_mesh") {
+        sharding.named = Some(named(scan)?);
+        return Ok(());
+    }
     while !scan.eat("}") {
         scan.eat(",");
         if scan.eat("devices=[") {
@@ -82,13 +85,7 @@ fn fields(scan: &mut Scan<'_>, sharding: &mut Sharding) -> Result<(), String> {
             }
             "metadata" => {
                 scan.expect("=")?;
-                let text = scan.dictionary()?;
-                let inner = text[1..text.len() - 1].trim();
-                let mut list = Scan::new(if inner.starts_with('{') { inner } else { text });
-                while !list.is_done() {
-                    list.eat(",");
-                    sharding.metadata.push(metadata(list.dictionary()?)?);
-                }
+                sharding.metadata = metadata_list(scan)?;
             }
             word => sharding.kind = kind(word)?,
         }
@@ -98,6 +95,83 @@ fn fields(scan: &mut Scan<'_>, sharding: &mut Sharding) -> Result<(), String> {
         return Err("a maximal sharding without its device".to_owned());
     }
     Ok(())
+}
+
+/// One `{...}`, or several in braces.
+fn metadata_list(scan: &mut Scan<'_>) -> Result<Vec<Metadata>, String> {
+    let text = scan.dictionary()?;
+    let inner = text[1..text.len() - 1].trim();
+    let mut list = Scan::new(if inner.starts_with('{') { inner } else { text });
+    let mut read = Vec::new();
+    while !list.is_done() {
+        list.eat(",");
+        read.push(metadata(list.dictionary()?)?);
+    }
+    Ok(read)
+}
+
+/// `mesh['x'=2,'y'=4], [{'x'}, {?}], replicated={'y'}}`, the closing brace taken.
+fn named(scan: &mut Scan<'_>) -> Result<NamedSharding, String> {
+    let mesh = mesh(scan)?;
+    let mut s = NamedSharding::default();
+    while !scan.eat("}") {
+        scan.expect(",")?;
+        if scan.eat("[") {
+            while !scan.eat("]") {
+                if !s.dim_shardings.is_empty() {
+                    scan.expect(",")?;
+                }
+                s.dim_shardings.push(dim_sharding(scan, &mesh)?);
+            }
+            continue;
+        }
+        let word = scan.word();
+        if word == "metadata" {
+            scan.expect("=")?;
+            s.metadata = metadata_list(scan)?;
+            continue;
+        }
+        let list = match word {
+            "replicated" => &mut s.replicated_axes,
+            "unreduced" => &mut s.unreduced_axes,
+            "manual" => &mut s.manual_axes,
+            _ => return Err(format!("unknown part `{word}` of a named sharding")),
+        };
+        if scan.eat("=") {
+            scan.expect("{")?;
+            *list = axes(scan, &mesh, "}")?;
+        } else if word != "replicated" {
+            let all = 0..mesh.axes.len() as i64;
+            let whole = |index| AxisRef {
+                index,
+                sub_axis: None,
+            };
+            *list = all.map(whole).collect();
+        }
+    }
+    s.mesh = Some(mesh);
+    Ok(s)
+}
+
+/// `{'x', 'y', ?}`
+fn dim_sharding(scan: &mut Scan<'_>, mesh: &Mesh) -> Result<DimSharding, String> {
+    let mut dim = DimSharding {
+        axes: Vec::new(),
+        is_closed: true,
+    };
+    scan.expect("{")?;
+    while !scan.eat("}") {
+        if !dim.axes.is_empty() {
+            scan.expect(",")?;
+        }
+        if scan.eat("?") {
+            dim.is_closed = false;
+            scan.expect("}")?;
+            break;
+        }
+        dim.axes.push(axis(scan, mesh)?);
+    }
+    Ok(dim)
 }
 
 /// `<=[2,2]T(1,0)`, or devices one by one.
