@@ -9,7 +9,7 @@ use super::heuristics::{Start, squeak};
 use super::model::Model;
 use super::packing::Control;
 use super::search::{Space, Standing, improve};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 /// A set of sections, and the units that are live there.
 pub(super) struct Core<'a> {
@@ -266,16 +266,17 @@ fn pack_rest(
     }
     for start in [Start::Size, Start::Peak] {
         let count = model.units.len() as u64;
-        let before = spent;
+        let told = Cell::new(spent);
         let ask = RefCell::new(&mut *tick);
         squeak(
             model,
             start.order(model),
             target,
             ROUNDS,
-            &mut |_| (ask.borrow_mut())(before),
+            &mut |_| (ask.borrow_mut())(told.get()),
             |offsets| {
                 spent += count;
+                told.set(spent);
                 let now = model.height(offsets);
                 if now < height {
                     (best, height) = (offsets.to_vec(), now);
