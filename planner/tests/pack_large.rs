@@ -1,8 +1,8 @@
 //! Large problems, which the packer takes apart: validity, order of rows, stops, and every heuristic alone.
 
 use slabplan_planner::pack::{
-    Buffer, Control, Effort, Heuristic, Interval, PackConfig, Packing, Problem, Tie, csv, pack,
-    pack_with, validate, validate_fast,
+    Buffer, Control, Effort, Heuristic, Interval, PackConfig, Packing, Problem, Progress, Tie, csv,
+    pack, pack_with, validate, validate_fast,
 };
 
 /// Numbers that look random and are always the same.
@@ -109,6 +109,78 @@ fn large_packings_with_every_feature_are_valid() {
     let problem = odd_trace(4_500, 7);
     packed(&problem, Effort::Default);
     packed(&problem, Effort::Fast);
+}
+
+/// Each row lies within the one before it, and hardly two ends are at a multiple of the alignment.
+fn nested(count: u64) -> Problem {
+    let mut random = Random(11);
+    let mut buffer = |id| Buffer {
+        alignment: [1, 64, 512][random.below(3) as usize],
+        ..Buffer::new(id, id, 2 * count - id, 1 + random.below(1_000_000))
+    };
+    Problem {
+        buffers: (0..count).map(&mut buffer).collect(),
+        ..Problem::default()
+    }
+}
+
+/// As [`nested`], at random times.
+fn scattered(count: u64) -> Problem {
+    let mut random = Random(12);
+    let mut problem = nested(count);
+    for buffer in &mut problem.buffers {
+        let start = random.below(50 * count);
+        buffer.live[0] = Interval::new(start, start + 1 + random.below(5 * count));
+    }
+    problem
+}
+
+#[test]
+fn unequal_alignments_cost_little() {
+    for (problem, most) in [(nested(6_000), 1.005), (scattered(5_000), 1.15)] {
+        let found = packed(&problem, Effort::Fast);
+        let ratio = found.height as f64 / found.lower_bound as f64;
+        assert!(ratio <= most, "{ratio}");
+    }
+}
+
+/// Whoever stops as soon as there is a packing has one that is worth having.
+#[test]
+fn the_first_packing_is_a_good_one() {
+    for problem in [nested(6_000), scattered(5_000), trace(5_000, 13)] {
+        let stop_early = &mut |progress: &Progress| match progress.height {
+            u64::MAX => Control::Continue,
+            _ => Control::Stop,
+        };
+        let found = pack(&problem, &PackConfig::default(), stop_early).expect("sound");
+        assert_eq!(validate_fast(&problem, &found.offsets), Ok(found.height));
+        let ratio = found.height as f64 / found.lower_bound as f64;
+        assert!(ratio <= 1.5, "{ratio}");
+    }
+}
+
+/// Three rows are live at a time, everywhere alike: no section is hotter than the others.
+#[test]
+fn a_stream_is_no_higher_than_first_fit_in_order_of_time() {
+    let rows = 20_000u64;
+    let buffers = (0..rows).map(|id| Buffer::new(id, id, id + 3, 16 + id % 7));
+    let problem = Problem {
+        buffers: buffers.collect(),
+        ..Problem::default()
+    };
+    // `(offset, end)` of the last two, and the highest end of all.
+    let (mut live, mut highest) = ([(0, 0); 2], 0);
+    for row in 0..rows {
+        let size = 16 + row % 7;
+        let is_free = |at: &u64| live.iter().all(|it| it.1 <= *at || at + size <= it.0);
+        let lowest = [0, live[0].1, live[1].1].into_iter().filter(is_free).min();
+        let offset = lowest.expect("above everything is free");
+        live = [live[1], (offset, offset + size)];
+        highest = highest.max(offset + size);
+    }
+    for effort in [Effort::Fast, Effort::Default] {
+        assert!(packed(&problem, effort).height <= highest);
+    }
 }
 
 #[test]

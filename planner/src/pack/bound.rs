@@ -1,6 +1,7 @@
 //! Lower bounds on the height of any packing.
 
 use super::model::{Model, Part};
+use super::packing::Control;
 use super::problem::Problem;
 use super::share_load::sharing_load;
 use std::cmp::Reverse;
@@ -87,10 +88,19 @@ pub(super) fn tallest(model: &Model) -> u64 {
 }
 
 /// The best bound that costs near-linear time: the load of the fullest section, with what alignments waste there, and the
-/// tallest unit.
-pub(super) fn lower_bound(problem: &Problem, model: &Model) -> u64 {
+/// tallest unit. Asks in between whether to go on, and is a weaker one when not.
+pub(super) fn lower_bound(
+    problem: &Problem,
+    model: &Model,
+    ask: &mut dyn FnMut() -> Control,
+) -> u64 {
     let load = if problem.may_share.is_empty() {
-        max_load(model).max(aligned_load(model))
+        let load = max_load(model);
+        if ask() == Control::Continue {
+            load.max(aligned_load(model))
+        } else {
+            load
+        }
     } else {
         sharing_load(problem, model)
     };
@@ -99,7 +109,7 @@ pub(super) fn lower_bound(problem: &Problem, model: &Model) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::lower_bound;
+    use super::{Control, lower_bound};
     use crate::pack::model::Model;
     use crate::pack::problem::{Buffer, Problem};
 
@@ -114,7 +124,8 @@ mod tests {
             buffers: buffers.collect(),
             ..Problem::default()
         };
-        lower_bound(&problem, &Model::new(&problem, &[]).expect("sound"))
+        let model = Model::new(&problem, &[]).expect("sound");
+        lower_bound(&problem, &model, &mut || Control::Continue)
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::heuristics::{Start, squeak};
 use super::model::Model;
 use super::packing::Control;
 use super::search::{Space, Standing, improve};
+use std::cell::{Cell, RefCell};
 
 /// A set of sections, and the units that are live there.
 pub(super) struct Core<'a> {
@@ -25,6 +26,12 @@ pub(super) struct CorePacking {
     pub(super) bound: u64,
 }
 
+/// Lasting units among so many are not stacked where that might waste bytes on alignment.
+const SEARCHED_WHOLE: usize = 500;
+
+/// Units that last through only some of a core, with which it is still searched.
+const MOST_SEARCHED: usize = 8_000;
+
 /// Rounds of local search before the exact one.
 const ROUNDS: usize = 2;
 
@@ -35,11 +42,12 @@ const STEPS_PER_NODE: u64 = 100;
 const TABLES: usize = 4 << 20;
 
 impl<'a> Core<'a> {
-    /// The fullest sections, as many as hold `most` units together by [`count`]. O(units).
+    /// The fullest sections, as many as hold the first of `most` units together by [`count`]; none when already the very
+    /// fullest hold more than the second. O(units).
     pub(super) fn hottest(
         model: &'a Model,
         loads: &[u64],
-        most: usize,
+        (most, limit): (usize, usize),
         tick: &mut dyn FnMut(u64) -> Control,
     ) -> Self {
         let peak = loads.iter().copied().max().unwrap_or(0);
@@ -56,10 +64,11 @@ impl<'a> Core<'a> {
             tick(0) == Control::Continue && count(model, &is_hot, most) <= most
         };
         let small = steps[1..].partition_point(is_small);
-        Self {
-            model,
-            is_hot: hot(steps[small]),
+        let mut is_hot: Vec<bool> = hot(steps[small]);
+        if count(model, &is_hot, limit) > limit {
+            is_hot.fill(false);
         }
+        Self { model, is_hot }
     }
 
     /// By unit: whether it is in the core.
@@ -109,12 +118,18 @@ impl<'a> Core<'a> {
             flags
         };
         let (rest, inner) = whole.restrict(|unit| !is_lasting[unit as usize]);
+        let step = step(&whole);
+        let base = base.next_multiple_of(step);
         let target = target.saturating_sub(base);
         let start = start.and_then(|all| {
             let from = inner.iter().map(|&unit| from[unit as usize] as usize);
             from.map(|unit| all[unit].checked_sub(base)).collect()
         });
-        let (offsets, height, bound) = pack_rest(&rest, start, target, nodes, variation, &mut tick);
+        let (offsets, height, bound) = if rest.units.len() > MOST_SEARCHED {
+            (Vec::new(), 0, 0)
+        } else {
+            pack_rest(&rest, start, target, nodes, variation, &mut tick)
+        };
         let lasting = lasting
             .iter()
             .map(|&(unit, offset)| (from[unit as usize], offset));
@@ -125,7 +140,12 @@ impl<'a> Core<'a> {
         CorePacking {
             offsets: lasting.chain(others).collect(),
             height: base + height,
-            bound: base + bound,
+            // The stack of what lasts wastes nothing only where nothing is aligned.
+            bound: if step == 1 || base == 0 {
+                base + bound
+            } else {
+                0
+            },
         }
     }
 }
@@ -175,10 +195,12 @@ impl Hot {
 
 /// Stacks the units that are live in every section at the bottom, where they cost no packing its height: taking them
 /// out of one and lowering what is above leaves a packing of the others. The longest in the whole model come first.
-/// Returns their offsets and their height.
+/// Alignment costs a little more, and is put up with in large cores. Returns their offsets and their height.
 fn stack_lasting(model: &Model, core: &Model, from: &[u32]) -> (Vec<(u32, u64)>, u64) {
+    let may_waste = core.units.len() > SEARCHED_WHOLE;
     let is_plain = |unit: &super::model::Unit| {
-        unit.fixed.is_none() && unit.residue.align_and_phase() == (1, 0)
+        let (align, phase) = unit.residue.align_and_phase();
+        unit.fixed.is_none() && phase == 0 && (align == 1 || may_waste)
     };
     if !core.units.iter().all(is_plain) {
         return (Vec::new(), 0);
@@ -195,12 +217,19 @@ fn stack_lasting(model: &Model, core: &Model, from: &[u32]) -> (Vec<(u32, u64)>,
     units.sort_by_key(|&unit| std::cmp::Reverse(duration(unit)));
     let mut base = 0;
     let stacked = units.into_iter().map(|unit| {
-        let offset = base;
-        base += core.units[unit as usize].height;
+        let it = &core.units[unit as usize];
+        let offset = it.residue.at_least(base);
+        base = offset + it.height;
         (unit, offset)
     });
     let stacked = stacked.collect();
     (stacked, base)
+}
+
+/// The coarsest alignment.
+fn step(model: &Model) -> u64 {
+    let aligns = model.units.iter().map(|it| it.residue.align_and_phase().0);
+    aligns.max().unwrap_or(1)
 }
 
 /// Packs what is not live everywhere: orders first, then the search. Returns offsets, height and bound.
@@ -237,14 +266,17 @@ fn pack_rest(
     }
     for start in [Start::Size, Start::Peak] {
         let count = model.units.len() as u64;
+        let told = Cell::new(spent);
+        let ask = RefCell::new(&mut *tick);
         squeak(
             model,
             start.order(model),
             target,
             ROUNDS,
-            &mut |_| Control::Continue,
+            &mut |_| (ask.borrow_mut())(told.get()),
             |offsets| {
                 spent += count;
+                told.set(spent);
                 let now = model.height(offsets);
                 if now < height {
                     (best, height) = (offsets.to_vec(), now);
@@ -252,7 +284,7 @@ fn pack_rest(
                 if now <= target {
                     Control::Stop
                 } else {
-                    tick(spent)
+                    (ask.borrow_mut())(spent)
                 }
             },
         );

@@ -58,7 +58,10 @@ impl Hanging {
         }
         let small = timeline.only(|unit| !apart[unit as usize] && class(unit) < limit);
         let mut depth = vec![0; model.units.len()];
-        let deepest = small.place(model, &mut depth, tick)?;
+        let (deepest, control) = small.place(model, &mut depth, tick);
+        if control == Control::Stop {
+            return None;
+        }
         for &unit in &small.units {
             let length = model.units[unit as usize].height;
             depth[unit as usize] += length.next_multiple_of(small.step);

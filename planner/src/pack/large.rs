@@ -1,10 +1,10 @@
-//! Large problems in near-linear time: the hottest sections first ([`Core`]), then the large units by size, then the
-//! small ones hung from the ceiling ([`Hanging`]).
+//! Large problems in near-linear time: everything in order of time, to have a packing early; then the hottest sections
+//! ([`Core`]), the large units by size around them, and the small ones hung from the ceiling ([`Hanging`]).
 
 use super::bound::loads;
 use super::core::Core;
 use super::hang::{Hanging, size_class};
-use super::heuristics::TICK;
+use super::heuristics::{TICK, due};
 use super::mend::mend;
 use super::model::Model;
 use super::occupancy::Occupancy;
@@ -36,16 +36,22 @@ pub(super) fn pack(run: &mut Run<'_>, model: &Model, config: &PackConfig, is_exa
         Effort::Default => (8, 3_000, 0),
         Effort::Max => (40, 50_000, 0),
     };
+    let timeline = Timeline::new(model);
+    in_order_of_time(run, model, &timeline, None);
+    if run.is_over() {
+        return;
+    }
     let loads = loads(model);
     let mut tick = |nodes| run.tick(nodes, ONLINE);
-    let mut core = Core::hottest(model, &loads, CORE, &mut tick);
-    let timeline = Timeline::new(model);
+    let mut core = Core::hottest(model, &loads, (CORE, LARGEST_CORE), &mut tick);
     let hanging = Hanging::new(model, &timeline, &core.flags(), room, &mut tick);
-    in_order_of_time(run, model, &timeline, hanging.as_ref());
-    let Some(hanging) = hanging.filter(|_| !run.is_over() && run.height() > run.bound + leeway)
-    else {
+    let Some(hanging) = hanging else {
         return;
     };
+    in_order_of_time(run, model, &timeline, Some(&hanging));
+    if run.is_over() || run.height() <= run.bound + leeway {
+        return;
+    }
     let mut start: Option<Vec<u64>> = None;
     for _ in 0..rounds {
         let mut before = 0;
@@ -88,8 +94,8 @@ pub(super) fn pack(run: &mut Run<'_>, model: &Model, config: &PackConfig, is_exa
 /// What [`in_order_of_time`] calls itself.
 const ONLINE: &str = "in order of time";
 
-/// The first packing of all: a stack of the units that are not on the timeline, on it those that do not hang in order of
-/// time, and on those what hangs. Without `hanging`, when there is no time for anything, everything is in the stack.
+/// The first packings of all: a stack of the units that are not on the timeline, on it those that do not hang in order of
+/// time, and on those what hangs.
 fn in_order_of_time(
     run: &mut Run<'_>,
     model: &Model,
@@ -101,18 +107,12 @@ fn in_order_of_time(
         is_hung[unit as usize] = true;
     }
     let mut offsets = vec![0; model.units.len()];
-    let standing = hanging.and_then(|hanging| {
-        let large = timeline.only(|unit| !is_hung[unit as usize]);
-        let tick = &mut |nodes| run.tick(nodes, ONLINE);
-        let highest = large.place(model, &mut offsets, tick)?;
-        Some((hanging, large, highest))
-    });
-    let mut is_placed = vec![false; model.units.len()];
-    for &unit in standing
-        .iter()
-        .flat_map(|it| &it.0.units)
-        .chain(standing.iter().flat_map(|it| &it.1.units))
-    {
+    let part = hanging.map(|_| timeline.only(|unit| !is_hung[unit as usize]));
+    let standing = part.as_ref().unwrap_or(timeline);
+    let tick = &mut |nodes| run.tick(nodes, ONLINE);
+    let (highest, _) = standing.place(model, &mut offsets, tick);
+    let mut is_placed = is_hung;
+    for &unit in &standing.units {
         is_placed[unit as usize] = true;
     }
     let units = (0u32..).zip(&model.units);
@@ -126,11 +126,11 @@ fn in_order_of_time(
         offsets[unit as usize] = it.residue.at_least(top);
         top = offsets[unit as usize] + it.height;
     }
-    if let Some((hanging, large, highest)) = standing {
-        let base = top.next_multiple_of(timeline.step);
-        for unit in large.units {
-            offsets[unit as usize] += base;
-        }
+    let base = top.next_multiple_of(timeline.step);
+    for &unit in &standing.units {
+        offsets[unit as usize] += base;
+    }
+    if let Some(hanging) = hanging {
         let ceiling = base + highest + hanging.deepest;
         for &unit in &hanging.units {
             offsets[unit as usize] = ceiling - hanging.depth[unit as usize];
@@ -277,7 +277,7 @@ impl<'a> Standing<'a> {
     fn place_all(&mut self, units: &[u32], tick: &mut dyn FnMut(u64) -> Control) -> Option<()> {
         for &unit in units {
             self.placed += 1;
-            if self.placed.is_multiple_of(TICK) && tick(TICK) == Control::Stop {
+            if due(self.placed).is_some_and(|steps| tick(steps) == Control::Stop) {
                 return None;
             }
             let fixed = self.model.units[unit as usize].fixed;

@@ -34,6 +34,9 @@ pub(super) fn mend(
     let Some(window) = window(model, &too_high) else {
         return false;
     };
+    if tick(0) == Control::Stop {
+        return false;
+    }
     // By section: the number of those before it that are within the window.
     let mut within = vec![0u32; model.sections as usize + 1];
     for section in 0..model.sections as usize {

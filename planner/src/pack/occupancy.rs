@@ -2,9 +2,17 @@
 //!
 //! A placed part covers O(log n) nodes entirely; it is noted there, and in the summary of every node it touches. What
 //! is taken during a stretch of sections is then the union of the summaries of the nodes that cover the stretch and of
-//! the covers of their ancestors. Tight packings leave few gaps, so the merged ranges stay few.
+//! the covers of their ancestors. Tight packings leave few gaps, so the merged ranges stay few; where they would not, as
+//! between buffers of unequal alignments, the smallest gaps of a node are given up ([`thin`]). So every step costs
+//! O(log sections), whatever is packed.
 
 use super::model::{Model, Part};
+
+/// Most ranges of one node.
+const MOST_RANGES: usize = 256;
+
+/// Gaps that a node keeps when it has too many.
+const GAPS_KEPT: usize = MOST_RANGES / 2;
 
 /// Sorted, disjoint, non-touching byte ranges.
 type Ranges = Vec<(u64, u64)>;
@@ -17,6 +25,8 @@ pub(super) struct Occupancy {
     summary: Vec<Ranges>,
     /// By node: what is taken at every section under the node, and not noted further up.
     cover: Vec<Ranges>,
+    /// Some gaps were given up, so that what is noted as taken need not be.
+    is_thinned: bool,
     /// Scratch: nodes that bear on a query, with the distance of the part that asks.
     lists: Vec<(u32, bool, u64, u64)>,
 }
@@ -28,6 +38,7 @@ impl Occupancy {
             leaves,
             summary: vec![Vec::new(); 2 * leaves],
             cover: vec![Vec::new(); 2 * leaves],
+            is_thinned: false,
             lists: Vec::new(),
         }
     }
@@ -43,14 +54,12 @@ impl Occupancy {
             let (first, last) = (low, high - 1);
             while low < high {
                 if low & 1 == 1 {
-                    add(&mut self.cover[low], range);
-                    add(&mut self.summary[low], range);
+                    self.take(low, range);
                     low += 1;
                 }
                 if high & 1 == 1 {
                     high -= 1;
-                    add(&mut self.cover[high], range);
-                    add(&mut self.summary[high], range);
+                    self.take(high, range);
                 }
                 low >>= 1;
                 high >>= 1;
@@ -60,15 +69,27 @@ impl Occupancy {
         }
     }
 
+    /// Adds a range to a node that the part covers.
+    fn take(&mut self, node: usize, range: (u64, u64)) {
+        for list in [&mut self.cover[node], &mut self.summary[node]] {
+            add(list, range);
+            self.is_thinned |= thin(list);
+        }
+    }
+
     /// Adds a range to the summaries of those ancestors of a leaf that reach beyond the part's leaves.
     fn note_above(&mut self, leaf: usize, part: (usize, usize), range: (u64, u64)) {
         let (mut node, mut level) = (leaf >> 1, 1);
         while node >= 1 {
             let (first, last) = (node << level, (node << level) + (1 << level) - 1);
             let is_inside = part.0 <= first && last <= part.1;
-            if !is_inside && !add(&mut self.summary[node], range) {
-                // Taken before somewhere below this node, and so below every ancestor.
-                break;
+            if !is_inside {
+                let list = &mut self.summary[node];
+                if !add(list, range) && !self.is_thinned {
+                    // Taken before somewhere below this node, and so below every ancestor.
+                    break;
+                }
+                self.is_thinned |= thin(list);
             }
             node >>= 1;
             level += 1;
@@ -108,13 +129,18 @@ impl Occupancy {
             };
             let start = offset + delta;
             let index = list.partition_point(|range| range.1 <= start);
-            match list.get(index) {
-                Some(&(low, high)) if low < start + size => {
-                    offset = high - delta;
-                    settled = 0;
+            let mut free = start;
+            for &(low, high) in &list[index..] {
+                if low >= free + size {
+                    break;
                 }
-                _ => settled += 1,
+                free = high;
             }
+            if free > start {
+                offset = free - delta;
+                settled = 0;
+            }
+            settled += 1;
             at = if at + 1 == self.lists.len() {
                 0
             } else {
@@ -233,4 +259,65 @@ fn add(list: &mut Ranges, (low, high): (u64, u64)) -> bool {
     list[first] = (low.min(other_low), high.max(list[last - 1].1));
     list.drain(first + 1..last);
     true
+}
+
+/// Gives up the smallest gaps of a list that has grown too long; false when it has not. O(1) for each range added.
+fn thin(list: &mut Ranges) -> bool {
+    if list.len() <= MOST_RANGES {
+        return false;
+    }
+    let gap = |pair: &[(u64, u64)]| pair[1].0 - pair[0].1;
+    let mut gaps: Vec<u64> = list.windows(2).map(gap).collect();
+    let dropped = gaps.len() - GAPS_KEPT;
+    let (_, &mut least, larger) = gaps.select_nth_unstable(dropped);
+    // Of those that are as small as the smallest kept, the lowest stay.
+    let mut alike = GAPS_KEPT - larger.iter().filter(|&&it| it > least).count();
+    list.dedup_by(|next, it| {
+        let gap = next.0 - it.1;
+        let is_kept = gap > least || (gap == least && alike > 0);
+        if is_kept {
+            alike -= usize::from(gap == least);
+        } else {
+            it.1 = next.1;
+        }
+        !is_kept
+    });
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST_RANGES, Occupancy};
+    use crate::pack::model::Model;
+    use crate::pack::problem::{Buffer, Problem};
+    use crate::pack::validate::validate;
+
+    /// Rows within each other, whose alignment leaves a gap above nearly every one.
+    #[test]
+    fn gaps_stay_few() {
+        let rows = 3_000;
+        let buffers = (0..rows).map(|id| Buffer {
+            alignment: [1, 64, 512][id as usize % 3],
+            ..Buffer::new(id, id, 2 * rows - id, 10_001 + id * 7_919 % 5_000)
+        });
+        let problem = Problem {
+            buffers: buffers.collect(),
+            ..Problem::default()
+        };
+        let model = Model::new(&problem, &[]).expect("sound");
+        let mut occupancy = Occupancy::new(model.sections);
+        let mut offsets = Vec::new();
+        for unit in 0..model.units.len() as u32 {
+            let offset = occupancy.first_fit(&model, unit, 0);
+            occupancy.insert(&model, unit, offset);
+            offsets.push(offset);
+        }
+        let offsets = model.buffer_offsets(&offsets);
+        let height = validate(&problem, &offsets).expect("no two meet");
+        let load: u64 = problem.buffers.iter().map(|it| it.size).sum();
+        assert!(height - load <= load / 50, "{height} of {load}");
+        let lists = occupancy.summary.iter().chain(&occupancy.cover);
+        let longest = lists.map(Vec::len).max();
+        assert!(occupancy.is_thinned && longest <= Some(MOST_RANGES));
+    }
 }

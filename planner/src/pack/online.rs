@@ -49,23 +49,28 @@ impl Timeline {
         }
     }
 
-    /// Gives each unit the lowest place that is free when it begins, `place[unit]`, and returns the highest end, or
-    /// nothing once `tick` says so. O(n √n) at the very most, and nearly O(n).
+    /// Gives each unit the lowest place that is free when it begins, `place[unit]`, and returns the highest end. Once
+    /// `tick` says so, the others are stacked on top. O(n √n) at the very most, and nearly O(n).
     pub(super) fn place(
         &self,
         model: &Model,
         place: &mut [u64],
         tick: &mut dyn FnMut(u64) -> Control,
-    ) -> Option<u64> {
+    ) -> (u64, Control) {
         let mut holes = Holes::default();
         let length = |unit: u32| {
             let height = model.units[unit as usize].height;
             height.next_multiple_of(self.step)
         };
-        let (mut ended, mut highest) = (0, 0);
+        let (mut ended, mut highest, mut control) = (0, 0, Control::Continue);
         for (done, &unit) in (1u64..).zip(&self.units) {
-            if done.is_multiple_of(16 * TICK) && tick(0) == Control::Stop {
-                return None;
+            if control == Control::Continue && done.is_multiple_of(4 * TICK) {
+                control = tick(0);
+            }
+            if control == Control::Stop {
+                place[unit as usize] = highest;
+                highest += length(unit);
+                continue;
             }
             let begin = model.parts(unit)[0].begin;
             while self.ends[ended].0 <= begin {
@@ -77,6 +82,6 @@ impl Timeline {
             place[unit as usize] = start;
             highest = highest.max(start + length(unit));
         }
-        Some(highest)
+        (highest, control)
     }
 }

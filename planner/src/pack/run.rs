@@ -35,7 +35,8 @@ pub fn pack_with(
     in_steps(problem, watch, |problem, watch| {
         let model = Model::new(problem, &[])?;
         check_fixed(problem, &model)?;
-        let mut run = Run::new(lower_bound(problem, &model), watch);
+        let bound = lower_bound(problem, &model, &mut || Control::Continue);
+        let mut run = Run::new(bound, watch);
         run.heuristic(&model, heuristic);
         Ok(run.finish(problem))
     })
@@ -66,8 +67,7 @@ fn pack_steps(
         return Ok(stack(problem));
     };
     check_fixed(problem, &apart)?;
-    run.bound = lower_bound(problem, &apart);
-    run.tick(0, "bound");
+    run.bound = lower_bound(problem, &apart, &mut || run.tick(0, "bound"));
     if problem.may_share.is_empty() {
         run.first(problem, &apart, config);
         run.eject(&apart, config.effort);

@@ -118,5 +118,14 @@ impl Start {
     }
 }
 
-/// Steps between two questions to the caller.
+/// Steps that are told to the caller at a time.
 pub(super) const TICK: u64 = 1024;
+
+/// Steps between two questions whether to go on.
+pub(super) const ASKING: u64 = 64;
+
+/// How many steps to tell the caller of after `done` of them; nothing when it is not the time to ask.
+pub(super) fn due(done: u64) -> Option<u64> {
+    let is_due = done.is_multiple_of(ASKING);
+    is_due.then(|| if done.is_multiple_of(TICK) { TICK } else { 0 })
+}

@@ -4,7 +4,7 @@ use super::super::model::Model;
 use super::super::occupancy::Occupancy;
 use super::super::packing::Control;
 use super::super::share_options::UNPLACED;
-use super::TICK;
+use super::due;
 
 /// Which of the gaps that hold a unit is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +32,8 @@ pub(in super::super) fn place(
     let movable = order.iter().filter(|unit| !is_fixed(unit));
     for (done, &unit) in (1..).zip(fixed.chain(movable)) {
         let it = &model.units[unit as usize];
-        if done % TICK == 0 && control == Control::Continue {
-            control = tick(TICK);
+        if let Some(steps) = due(done).filter(|_| control == Control::Continue) {
+            control = tick(steps);
         }
         let offset = match (it.fixed, control) {
             (Some(offset), _) => offset,

@@ -5,7 +5,7 @@ use super::super::bound::loads;
 use super::super::model::Model;
 use super::super::packing::Control;
 use super::super::tops::Tops;
-use super::TICK;
+use super::due;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -28,8 +28,8 @@ pub(super) fn place(model: &Model, tick: &mut dyn FnMut(u64) -> Control) -> (Vec
     while let Some(Reverse((offset, rank, unit))) = heap.pop() {
         let it = &model.units[unit as usize];
         steps += 1;
-        if steps.is_multiple_of(TICK) && control == Control::Continue {
-            control = tick(TICK);
+        if let Some(told) = due(steps).filter(|_| control == Control::Continue) {
+            control = tick(told);
         }
         if control == Control::Stop {
             offsets[unit as usize] = it.residue.at_least(height);
