@@ -106,7 +106,7 @@ pub fn compile(
 ) -> Result<Compiled, CompileError> {
     let mut chosen = choose(module, target, config)?;
     if let Some(threads) = config.scratch {
-        let planning = plan_config(config);
+        let planning = plan_config(config, chosen.module.instrs.len());
         chosen.planned = plan_scratch(&chosen.module, target, &planning, chosen.planned, threads)?;
     }
     let start = Instant::now();

@@ -37,6 +37,9 @@ const MAX_EXCHANGES: usize = 4096;
 /// Moments in one entry of the index of what is live when.
 const MOMENTS_PER_BLOCK: u32 = 256;
 
+/// Moments at which the heap is bounded.
+const MAX_MOMENTS: usize = 16;
+
 /// A temporary inside an idle allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lodged {
@@ -321,10 +324,44 @@ impl<'a> Lodging<'a> {
         false
     }
 
-    /// Bytes in use at the fullest moment, less what passes from operands to results then, less what the idle
-    /// allocations could hold of what is live.
+    /// The most that the heap needs at any of the fullest moments, whatever is lodged where.
     fn heap_bound(&self) -> u64 {
-        let moment = self.load.peak();
+        let most = self.load.most().max(0) as u64;
+        let mut bound = self.bound_at(self.load.peak());
+        for moment in self.full_moments() {
+            if bound >= most {
+                break;
+            }
+            bound = bound.max(self.bound_at(moment));
+        }
+        bound
+    }
+
+    /// The fullest moment of each of the fullest blocks, as long as these are few.
+    fn full_moments(&self) -> Vec<u32> {
+        let block = |n: usize| {
+            let start = n as u32 * MOMENTS_PER_BLOCK;
+            interval(start, start + MOMENTS_PER_BLOCK)
+        };
+        let mut blocks: Vec<usize> = (0..self.live_in.len()).collect();
+        blocks.sort_by_cached_key(|&n| Reverse(self.load.most_during(&[block(n)])));
+        let ends = self.question.temps.iter();
+        let ends = ends.filter_map(|&c| self.live(c).last());
+        let end = ends.map(|r| r.end).max().unwrap_or(0);
+        let fullest = |n: usize| {
+            let moments = block(n).start..block(n).end.min(end);
+            moments.max_by_key(|&moment| (self.load.at(moment), Reverse(moment)))
+        };
+        blocks
+            .into_iter()
+            .take(MAX_MOMENTS)
+            .filter_map(fullest)
+            .collect()
+    }
+
+    /// Bytes in use at a moment, less what passes from operands to results then, less what the idle
+    /// allocations could hold of what is live.
+    fn bound_at(&self, moment: u32) -> u64 {
         let here = |&&c: &&ClassId| self.size(c) > 0 && holds(self.live(c), moment);
         let live: Vec<ClassId> = self.question.temps.iter().filter(here).copied().collect();
         let all: i64 = live.iter().map(|&c| self.padded(c)).sum();

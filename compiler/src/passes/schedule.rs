@@ -3,7 +3,9 @@
 use slabplan_ir::plan::Plan;
 use slabplan_planner::copies::insert_copies;
 use slabplan_planner::pack::Effort;
-use slabplan_planner::schedule::{Schedule, ScheduleConfig, nested, schedule, schedules};
+use slabplan_planner::schedule::{
+    Schedule, ScheduleConfig, bound_of_all_orders, nested, schedules,
+};
 
 use super::planning::plan_config;
 use crate::config::ScheduleMode;
@@ -31,8 +33,7 @@ impl Pass for ScheduleMemory {
 
     fn run(&self, unit: &mut Unit<'_>) -> Result<Changed, PassError> {
         if unit.module.is_scheduled && unit.config.schedule == ScheduleMode::Keep {
-            let found = schedule(&unit.module, unit.target, &ScheduleConfig::keep())?;
-            unit.schedule_bound = found.bound();
+            unit.schedule_bound = bound_of_all_orders(&unit.module, unit.target)?;
             return Ok(Changed(false));
         }
         let config = ScheduleConfig {
@@ -87,7 +88,7 @@ fn trial(unit: &Unit<'_>, schedule: &Schedule) -> Result<ScheduleTrial, PassErro
     let mut module = unit.module.clone();
     schedule.apply(&mut module);
     let copies = insert_copies(&mut module, true)?.len();
-    let mut config = plan_config(unit.config);
+    let mut config = plan_config(unit.config, module.instrs.len());
     // Searching each packing to its end is for the one that is kept.
     if config.pack.effort == Effort::Max {
         config.pack.effort = Effort::Default;

@@ -14,7 +14,8 @@ mod value;
 
 pub use advice::{Advice, Origin, Remedy, advice, advice_text};
 pub use compare::{
-    Comparison, Held, Share, Side, SpaceComparison, compare, comparison_json, comparison_text,
+    Causes, Comparison, Held, Share, Side, SpaceComparison, compare, comparison_json,
+    comparison_text,
 };
 pub use packing_svg::packing_svg;
 pub use plan_json::plan_json;

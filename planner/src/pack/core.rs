@@ -243,7 +243,7 @@ fn pack_rest(
 ) -> (Vec<u64>, u64, u64) {
     let (mut best, mut height) = (vec![0; model.units.len()], u64::MAX);
     let mut spent = 0;
-    let lower = |start: Vec<u64>, spent: &mut u64, tick: &mut dyn FnMut(u64) -> Control| {
+    let lower = |start: &[u64], spent: &mut u64, tick: &mut dyn FnMut(u64) -> Control| {
         let (mut found, before) = (None, *spent);
         eject::lower(
             model,
@@ -258,7 +258,7 @@ fn pack_rest(
         found
     };
     // What fitted around the core before may be in its way now; most need not move for that.
-    if let Some(offsets) = start.and_then(|start| lower(start, &mut spent, tick)) {
+    if let Some(offsets) = start.and_then(|start| lower(&start, &mut spent, tick)) {
         (height, best) = (model.height(&offsets), offsets);
         if height <= target {
             return (best, height, target);
@@ -292,7 +292,7 @@ fn pack_rest(
             return (best, height, target);
         }
     }
-    if let Some(offsets) = lower(best.clone(), &mut spent, tick) {
+    if let Some(offsets) = lower(&best, &mut spent, tick) {
         (height, best) = (model.height(&offsets), offsets);
     }
     if height <= target {

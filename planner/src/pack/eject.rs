@@ -68,24 +68,74 @@ const POLICIES: [(Cost, Next); 8] = [
     (Cost::RootOfDuration, Next::Area),
 ];
 
+/// Where the fixed sequence of numbers starts: by default at the first. Chance has a large part, so that where patience is
+/// limited, another start is worth more than waiting.
+const STARTS: [u64; 3] = [1, 7, 5];
+
 /// Lowers the packing `offsets` of `model` towards `bound`: `keep_on` is asked, with the steps so far, before each of
 /// many short searches, and `found` sees every lower packing. O(steps log n).
 pub(super) fn lower(
     model: &Model,
-    mut offsets: Vec<u64>,
+    offsets: &[u64],
     bound: u64,
+    keep_on: impl FnMut(u64) -> bool,
+    found: impl FnMut(&[u64]),
+) {
+    lower_again(model, offsets, bound, 0, None, keep_on, found);
+}
+
+/// [`lower`] with other numbers for each `variation`. After `patience` steps without gain it begins again with others
+/// still, a few times, and `found` may then see packings that are not the lowest so far.
+pub(super) fn lower_again(
+    model: &Model,
+    offsets: &[u64],
+    bound: u64,
+    variation: u32,
+    patience: Option<u64>,
     mut keep_on: impl FnMut(u64) -> bool,
     mut found: impl FnMut(&[u64]),
 ) {
     let Some(mut search) = Ejection::new(model, &mut || keep_on(0)) else {
         return;
     };
-    let mut height = model.height(&offsets);
+    let (patience, starts) = match patience {
+        None => (u64::MAX, &STARTS[..1]),
+        Some(steps) => (steps, &STARTS[..]),
+    };
+    for &start in starts {
+        search.begin(start.wrapping_add(variation.into()));
+        if !lower_from(
+            &mut search,
+            offsets.to_vec(),
+            bound,
+            patience,
+            &mut keep_on,
+            &mut found,
+        ) {
+            return;
+        }
+    }
+}
+
+/// One run of [`lower_again`]; true when patience was lost, and not all is over.
+fn lower_from(
+    search: &mut Ejection<'_>,
+    mut offsets: Vec<u64>,
+    bound: u64,
+    patience: u64,
+    keep_on: &mut impl FnMut(u64) -> bool,
+    found: &mut impl FnMut(&[u64]),
+) -> bool {
+    let mut height = search.model.height(&offsets);
     let turns = POLICIES.len() * TIES.len();
     let mut eighths = 4;
+    let mut gained_at = search.steps;
     for round in 0.. {
         if height <= bound || !keep_on(search.steps) {
-            break;
+            return false;
+        }
+        if search.steps - gained_at >= patience {
+            return true;
         }
         let (turn, at_bound) = (round / 2, round % 2 == 0);
         search.policy = POLICIES[turn / TIES.len() % POLICIES.len()];
@@ -94,10 +144,11 @@ pub(super) fn lower(
         let between = bound + (height - 1 - bound) * eighths / 8;
         let ceiling = if at_bound { bound } else { between };
         let steps = FIRST_STEPS << (turn / turns).min(40);
-        let is_found = search.run(&offsets, ceiling, steps, &mut keep_on);
+        let is_found = search.run(&offsets, ceiling, steps, keep_on);
         if is_found {
             offsets.copy_from_slice(&search.offsets);
-            height = model.height(&offsets);
+            height = search.model.height(&offsets);
+            gained_at = search.steps;
             found(&offsets);
         }
         if !at_bound {
@@ -108,6 +159,7 @@ pub(super) fn lower(
             };
         }
     }
+    false
 }
 
 /// A unit that is live with another at some time. They are in conflict when the offset of this one less that of the
@@ -155,10 +207,16 @@ impl<'a> Ejection<'a> {
             policy: POLICIES[0],
             tie: Tie::Lowest,
             taken_out: 0,
-            sequence: 1,
+            sequence: 0,
             changes: Vec::new(),
             steps: 0,
         })
+    }
+
+    /// Forgets what it learnt, and starts the fixed sequence of numbers.
+    fn begin(&mut self, start: u64) {
+        self.failures.fill(1);
+        self.sequence = start;
     }
 
     /// Searches from a packing for one of at most `ceiling`, for about so many steps; true when `self.offsets` is one.

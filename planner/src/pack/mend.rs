@@ -54,11 +54,11 @@ pub(super) fn mend(
             unit.fixed = Some(offsets[whole as usize]);
         }
     }
-    let start = from.iter().map(|&unit| offsets[unit as usize]).collect();
+    let start: Vec<u64> = from.iter().map(|&unit| offsets[unit as usize]).collect();
     let (mut found, mut told) = (Vec::new(), 0);
     eject::lower(
         &part,
-        start,
+        &start,
         bound,
         |steps| {
             let nodes = steps / eject::STEPS_PER_PLACEMENT;

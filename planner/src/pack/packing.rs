@@ -19,6 +19,9 @@ pub struct PackConfig {
     pub effort: Effort,
     /// Which random choices are made, for portfolios: each number searches in other orders, and 0 is as good as any.
     pub variation: u32,
+    /// Where set, and no capacity is given: the nodes that search may spend before its first gain, fewer where
+    /// there are many buffers; ejections are limited with it.
+    pub patience: Option<u64>,
 }
 
 /// What the packer has reached so far. Handed to the caller's callback now and then.

@@ -70,11 +70,11 @@ fn pack_steps(
     run.bound = lower_bound(problem, &apart, &mut || run.tick(0, "bound"));
     if problem.may_share.is_empty() {
         run.first(problem, &apart, config);
-        run.eject(&apart, config.effort);
-        run.search(problem, &apart, config);
+        run.eject(problem, &apart, config);
+        run.search(problem, &apart, config, u64::MAX);
         run.last(&apart, config.effort);
     } else {
-        run.sharing(problem, apart.with_options(problem), config)?;
+        run.sharing(problem, &apart.with_options(problem), config)?;
     }
     Ok(run.finish(problem))
 }
@@ -105,6 +105,21 @@ const LARGE: usize = 4_000;
 
 /// Units placed in rounds of local search, where the core of a large problem did not reach the bound.
 const FURTHER: usize = 40_000;
+
+/// Nodes of the search before and after local search.
+const FEW_NODES: u64 = 512;
+
+/// Nodes times units that search spends without gain, where patience is limited: a node costs more where there is more
+/// to look at.
+const NODES_TIMES_UNITS: u64 = 6_000_000;
+
+/// Nodes without gain after which ejections begin again, where patience is limited.
+const EJECTIONS_WITHOUT_GAIN: u64 = 20_000;
+
+/// The patience that applies: a capacity is worth all of the effort.
+fn patience(problem: &Problem, config: &PackConfig) -> Option<u64> {
+    config.patience.filter(|_| problem.capacity.is_none())
+}
 
 /// What [`Run::eject`] calls itself.
 const EJECTIONS: &str = "ejections";
@@ -177,20 +192,29 @@ impl<'a> Run<'a> {
                 self.rounds(model, Start::Peak, rounds);
             }
         } else {
-            self.heuristics(model, config.effort);
+            self.orders(model, config.effort);
+            self.improved_orders(model, config.effort);
         }
     }
 
-    /// Places the units in several orders, and improves the better ones.
-    fn heuristics(&mut self, model: &Model, effort: Effort) {
-        let (tries, rounds) = match effort {
-            Effort::Fast => (1, 0),
-            Effort::Default => (Heuristic::BEFORE_SEARCH, 20),
-            Effort::Max => (Heuristic::BEFORE_SEARCH, 200),
+    /// Places the units in several orders.
+    fn orders(&mut self, model: &Model, effort: Effort) {
+        let tries = match effort {
+            Effort::Fast => 1,
+            Effort::Default | Effort::Max => Heuristic::BEFORE_SEARCH,
         };
         for heuristic in &Heuristic::ALL[..tries] {
             self.heuristic(model, *heuristic);
         }
+    }
+
+    /// Improves the better orders.
+    fn improved_orders(&mut self, model: &Model, effort: Effort) {
+        let rounds = match effort {
+            Effort::Fast => 0,
+            Effort::Default => 20,
+            Effort::Max => 200,
+        };
         self.rounds(model, Start::Size, rounds);
         self.rounds(model, Start::Peak, rounds);
     }
@@ -248,37 +272,58 @@ impl<'a> Run<'a> {
     fn sharing(
         &mut self,
         problem: &Problem,
-        model: Model,
+        model: &Model,
         config: &PackConfig,
     ) -> Result<(), ProblemError> {
-        self.first(problem, &model, config);
+        if model.units.len() > LARGE {
+            self.first(problem, model, config);
+        } else {
+            // A few nodes often settle what much local search does not.
+            self.orders(model, config.effort);
+            self.search_as_shared(problem, model, config, FEW_NODES)?;
+            self.improved_orders(model, config.effort);
+        }
         let pairs = share::choose(problem);
         if !pairs.is_empty() && !self.is_over() {
             self.first(problem, &Model::new(problem, &pairs)?, config);
         }
-        self.eject(&model, config.effort);
+        self.search_as_shared(problem, model, config, FEW_NODES)?;
+        self.eject(problem, model, config);
+        self.search_as_shared(problem, model, config, u64::MAX)
+    }
+
+    /// Searches with the pairs that share in the best packing so far, with `most` nodes at most.
+    fn search_as_shared(
+        &mut self,
+        problem: &Problem,
+        model: &Model,
+        config: &PackConfig,
+        most: u64,
+    ) -> Result<(), ProblemError> {
         if self.is_over() {
             return Ok(());
         }
         let best = self.best.as_ref().map(|best| best.1.as_slice());
         let chosen = best.map_or_else(Vec::new, |offsets| shared_pairs(problem, offsets));
-        let settled = if chosen.is_empty() {
-            model
+        if chosen.is_empty() {
+            self.search(problem, model, config, most);
         } else {
-            Model::new(problem, &chosen)?
-        };
-        self.search(problem, &settled, config);
+            let settled = Model::new(problem, &chosen)?;
+            self.search(problem, &settled, config, most);
+        }
         Ok(())
     }
 
     /// Lowers the best packing by ejections.
-    fn eject(&mut self, model: &Model, effort: Effort) {
-        let most = match effort {
+    fn eject(&mut self, problem: &Problem, model: &Model, config: &PackConfig) {
+        let most = match config.effort {
             Effort::Fast => 0,
             Effort::Default => 12_000_000,
             Effort::Max => 400_000_000,
         };
-        let budget = most.min(8_000 * model.units.len() as u64);
+        let patience = patience(problem, config);
+        let steps_per_unit = if patience.is_some() { 5_000 } else { 8_000 };
+        let budget = most.min(steps_per_unit * model.units.len() as u64);
         let Some((_, offsets, _)) = self.best.as_ref().filter(|_| budget > 0) else {
             return;
         };
@@ -288,10 +333,12 @@ impl<'a> Run<'a> {
         let (units, bound) = (model.unit_offsets(offsets), self.bound);
         let run = std::cell::RefCell::new(self);
         let mut told = 0;
-        eject::lower(
+        eject::lower_again(
             model,
-            units,
+            &units,
             bound,
+            config.variation,
+            patience.map(|_| EJECTIONS_WITHOUT_GAIN * eject::STEPS_PER_PLACEMENT),
             |steps| {
                 let nodes = steps / eject::STEPS_PER_PLACEMENT;
                 let control = run.borrow_mut().tick(nodes - told, EJECTIONS);
@@ -304,7 +351,7 @@ impl<'a> Run<'a> {
 
     /// Searches below the best height in one way of sharing; what it finds is valid, and its proofs hold only when no
     /// pair could share otherwise.
-    fn search(&mut self, problem: &Problem, model: &Model, config: &PackConfig) {
+    fn search(&mut self, problem: &Problem, model: &Model, config: &PackConfig, most: u64) {
         const TABLES: usize = 4 << 20;
         let effort = config.effort;
         // A packing within the capacity is worth more than a lower one.
@@ -333,6 +380,12 @@ impl<'a> Run<'a> {
             bound: self.bound,
             offsets: None,
         };
+        budget = budget.min(most);
+        let patience = patience(problem, config).map_or(u64::MAX, |nodes| {
+            nodes.min(NODES_TIMES_UNITS / model.units.len().max(1) as u64)
+        });
+        let start = (standing.height, standing.bound);
+        let mut has_gained = false;
         let before = self.nodes;
         let (watch, stopped, total) = (&mut *self.watch, &mut self.stopped, &mut self.nodes);
         improve(
@@ -359,7 +412,9 @@ impl<'a> Run<'a> {
                     budget = budget.min(nodes.saturating_add(refinement));
                     misses = false;
                 }
-                nodes < budget && !*stopped
+                has_gained |= (now.height, now.bound) != start;
+                let is_patient = has_gained || nodes < patience;
+                nodes < budget && is_patient && !*stopped
             },
         );
         if let Some(offsets) = standing.offsets {

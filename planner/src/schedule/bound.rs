@@ -58,6 +58,9 @@ pub(super) fn bound(graph: &Graph, together: bool, order: &[u32], work: Work) ->
 
 /// A better bound, if it can be proved by asking which of two instructions comes first.
 fn raised(graph: &Graph, order: &[u32], mut bound: u64, mut work: Work) -> u64 {
+    if work.is_spent() {
+        return bound;
+    }
     let mut order = order.to_vec();
     let mut peak = graph.peak(&order);
     // First whether the order is best, then halfway.
@@ -77,9 +80,9 @@ fn raised(graph: &Graph, order: &[u32], mut bound: u64, mut work: Work) -> u64 {
     bound
 }
 
-/// Instructions times blocks of values that are looked at: enough for all values of a computation of 50,000
+/// Instructions times blocks of values that are looked at: enough for all values of a computation of 40,000
 /// instructions, and the largest of larger ones.
-const MAX_STEPS: usize = 1 << 23;
+const MAX_STEPS: usize = 1 << 22;
 
 /// Bytes live at each instruction in every order; blocks of values are looked at, the largest values first, as long as
 /// they take no more than so many steps.

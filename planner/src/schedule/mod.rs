@@ -282,12 +282,7 @@ pub fn schedules(
         }
         let best = plans.iter().min_by_key(|p| p.peaks[comp][0]);
         let order = &best.expect("the text is a plan").last;
-        let graph = Graph::new(&region, 0, View::Bound, |c| bounds[c]);
-        let work = config.work(region.len());
-        bounds[comp] = bound::bound(&graph, region.handed_in_together, order, work);
-        if comp == module.entry {
-            bounds[comp] = bounds[comp].saturating_add(region.base[0]);
-        }
+        add_bound(&mut bounds, module, &region, comp, order, config);
     }
     let bound = in_bytes(bounds[module.entry], target, model.least_tail);
     let mut found: Vec<Schedule> = Vec::new();
@@ -346,6 +341,48 @@ pub fn nested(
     };
     Ok(found.map(like).collect())
 }
+
+/// The certificate alone ([`Schedule::bound`]), for a module that keeps its order.
+///
+/// Near O(E log E) in the uses of values.
+///
+/// # Errors
+/// As [`schedules`].
+pub fn bound_of_all_orders(module: &Module, target: &Target) -> Result<Bytes, PlanError> {
+    let config = ScheduleConfig::keep();
+    let model = Model::new(module, target)?;
+    let rules = model.share_rules();
+    let mut bounds = SecondaryMap::filled(module.computations.len(), 0u64);
+    for comp in module.planned_computations() {
+        let region = Region::new(&model, &rules, comp, config.keep_async_distance);
+        let text: Vec<u32> = (0..region.len()).collect();
+        add_bound(&mut bounds, module, &region, comp, &text, &config);
+    }
+    Ok(in_bytes(bounds[module.entry], target, model.least_tail))
+}
+
+/// Bounds `region`, whose callees are done; `order` is the best that is known.
+fn add_bound(
+    bounds: &mut SecondaryMap<CompId, u64>,
+    module: &Module,
+    region: &Region,
+    comp: CompId,
+    order: &[u32],
+    config: &ScheduleConfig,
+) {
+    let graph = Graph::new(region, 0, View::Bound, |c| bounds[c]);
+    let mut work = config.work(region.len());
+    if !config.improve && module.instrs.len() > LARGEST_WITH_CUTS {
+        work.rounds = 0;
+    }
+    bounds[comp] = bound::bound(&graph, region.handed_in_together, order, work);
+    if comp == module.entry {
+        bounds[comp] = bounds[comp].saturating_add(region.base[0]);
+    }
+}
+
+/// Instructions of a module, above which its own order is bounded without minimum cuts: near-linear, and little of it.
+const LARGEST_WITH_CUTS: usize = 1 << 17;
 
 /// A bound in whole steps of the alignment as one in bytes: whatever ends highest fills part of its last step.
 fn in_bytes(steps: u64, target: &Target, least_tail: u64) -> Bytes {

@@ -24,6 +24,7 @@ fn space(s: &SpaceComparison) -> Value {
     let (ours_live, xla_live) = s.live_at_one_peak();
     let (ours_shared, xla_shared) = s.shared_in_one();
     let (ours_lodged, xla_lodged) = s.lodged_in_one();
+    let causes = s.causes();
     let both = |a: Value, b: Value| json!({ "ours": a, "xla": b });
     json!({
         "space": s.space,
@@ -31,6 +32,14 @@ fn space(s: &SpaceComparison) -> Value {
         "ours": side(&s.ours),
         "xla": side(&s.xla),
         "one_slab_bytes": s.one_slab,
+        "one_slab_lower_bound_bytes": s.one_slab_bound,
+        "causes": {
+            "inside_idle_allocations_bytes": causes.lodged,
+            "results_on_operands_bytes": causes.shared,
+            "not_live_at_our_peak_bytes": causes.elsewhere,
+            "no_tables_bytes": causes.tables,
+            "tighter_packing_bytes": causes.packing,
+        },
         "live_at_one_peak": both(held(&ours_live), held(&xla_live)),
         "shared_in_one": both(shares(&ours_shared), shares(&xla_shared)),
         "lodged_in_one": both(held(&ours_lodged), held(&xla_lodged)),

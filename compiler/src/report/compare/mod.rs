@@ -39,6 +39,44 @@ pub struct SpaceComparison {
     pub xla: Side,
     /// Bytes of our slab where everything of the space shares one.
     pub one_slab: u64,
+    /// No plan of that kind whose buffers start at multiples of the space's alignment is smaller.
+    pub one_slab_bound: u64,
+}
+
+/// Why fewer bytes are in use in our heap than in XLA's at XLA's peak, and what else makes the heaps differ. Bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Causes {
+    /// Temporaries that XLA has in its heap at its peak and we inside an idle argument or output.
+    pub lodged: u64,
+    /// Results of the instruction at XLA's peak that take an operand's bytes in our plan alone.
+    pub shared: u64,
+    /// Temporaries in use at XLA's peak that are no longer or not yet in use at ours.
+    pub elsewhere: u64,
+    /// Index tables of tuples, which our plan has not.
+    pub tables: u64,
+    /// What XLA's packing wastes and ours does not.
+    pub packing: u64,
+}
+
+impl std::fmt::Display for Causes {
+    /// The causes that apply, the largest first.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut causes = [
+            (self.lodged, "inside idle arguments and outputs"),
+            (self.shared, "results on operands"),
+            (self.elsewhere, "not live at our peak"),
+            (self.tables, "no tuple tables"),
+            (self.packing, "tighter packing"),
+        ];
+        causes.sort_by_key(|c| std::cmp::Reverse(c.0));
+        let causes = causes.iter().filter(|c| c.0 > 0);
+        for (n, (bytes, cause)) in causes.enumerate() {
+            let separator = if n == 0 { "" } else { ", " };
+            let bytes = slabplan_ir::Bytes::new(*bytes).unwrap_or(slabplan_ir::Bytes::ZERO);
+            write!(f, "{separator}{cause} {bytes}")?;
+        }
+        Ok(())
+    }
 }
 
 impl SpaceComparison {
@@ -56,6 +94,48 @@ impl SpaceComparison {
             only(&self.ours.shares, &self.xla.shares, Share::pair),
             only(&self.xla.shares, &self.ours.shares, Share::pair),
         )
+    }
+
+    /// What makes our heap smaller than XLA's.
+    pub fn causes(&self) -> Causes {
+        let sum = |sizes: &mut dyn Iterator<Item = u64>| sizes.sum::<u64>();
+        let lodged: std::collections::BTreeSet<&str> =
+            self.ours.lodged.iter().map(|h| h.name.as_str()).collect();
+        let is_lodged = |h: &Held| lodged.contains(h.name.as_str());
+        let (_, at_theirs_alone) = self.live_at_one_peak();
+        let at_peak = |s: &&&Share| s.at == self.xla.peak_instruction;
+        let is_one_peak = self.ours.peak_instruction == self.xla.peak_instruction;
+        let gone = at_theirs_alone.iter().filter(|h| !is_lodged(h));
+        Causes {
+            lodged: sum(&mut self
+                .xla
+                .at_peak
+                .iter()
+                .filter(|h| is_lodged(h))
+                .map(|h| h.size)),
+            shared: sum(&mut self
+                .shared_in_one()
+                .0
+                .iter()
+                .filter(at_peak)
+                .map(|s| s.size)),
+            elsewhere: if is_one_peak {
+                0
+            } else {
+                sum(&mut gone.map(|h| h.size))
+            },
+            tables: self.xla.tables.saturating_sub(self.ours.tables),
+            packing: self
+                .xla
+                .fragmentation()
+                .saturating_sub(self.ours.fragmentation()),
+        }
+    }
+
+    /// Whether no plan in one slab is as small as the sum of XLA's allocations: their sizes are summed without what the
+    /// alignment of the next one costs.
+    pub fn is_sum_out_of_reach(&self) -> bool {
+        self.one_slab_bound > self.xla.total
     }
 
     /// Temporaries inside an argument or output in one plan alone: ours, XLA's; largest first.
@@ -98,6 +178,7 @@ pub fn compare(
             ours: side::ours(compiled, space),
             xla: side::xla(module, xla, space, totals.copied().unwrap_or_default()),
             one_slab: one_slab.space(space).map_or(0, |s| s.slab.get()),
+            one_slab_bound: one_slab.space(space).map_or(0, |s| s.lower_bound.get()),
         }
     });
     Comparison {

@@ -74,6 +74,17 @@ fn write_reasons(out: &mut String, space: &SpaceComparison) {
             );
         }
     }
+    let causes = space.causes();
+    if space.ours.temp < space.xla.temp {
+        let _ = writeln!(out, "  why slabplan's are less: {causes}");
+    }
+    if space.one_slab > space.xla.total && space.is_sum_out_of_reach() {
+        let _ = writeln!(
+            out,
+            "  no one slab is as small as the sum of XLA's sizes: aligned, everything needs {}",
+            human(space.one_slab_bound)
+        );
+    }
     let (ours, xla) = space.live_at_one_peak();
     write_held(out, "in use at slabplan's peak alone", &ours);
     write_held(out, "in use at XLA's peak alone", &xla);
