@@ -105,7 +105,8 @@ fn measure(folder: &Path, cpu: bool) -> Result<Row> {
     let heaps = SPACES.iter().filter_map(|&(space, _)| {
         let totals = xla.totals.iter().find(|t| t.space == space);
         let compared = comparison.spaces.iter().find(|s| s.space == space);
-        let causes = compared.map_or_else(Causes::default, |s| s.causes());
+        let causes =
+            compared.map_or_else(Causes::default, slabplan::report::SpaceComparison::causes);
         heap(&facts, space, totals, ours.plan(), causes)
     });
     let hbm = one.space(0).ok_or("a plan without HBM")?;

@@ -98,7 +98,7 @@ fn in_one_order(mut module: Module) -> Result<String, String> {
         instr.attrs.retain(|a| {
             // Said by the start already.
             let again = matches!(a.name, AttrName::Calls | AttrName::AsyncExecutionThread);
-            !NOT_IN_PROTOS.contains(&a.name.name()) && !(continues && again)
+            !(NOT_IN_PROTOS.contains(&a.name.name()) || continues && again)
         });
         instr.attrs.sort_by_key(|a| a.name);
         if let Payload::Literal(text) = instr.payload
