@@ -42,7 +42,7 @@ struct Mutant {
     overlaps: bool,
 }
 
-/// Changes the plan of a module in every way that [`mutants`] knows, at most `most` of each kind.
+/// Changes the plan of a module in every way that `mutants` knows, at most `most` of each kind.
 ///
 /// # Errors
 /// A plan that the checker accepts and that runs wrong.
