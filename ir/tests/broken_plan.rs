@@ -3,26 +3,16 @@
 
 mod check_support;
 mod data;
+mod numbers;
 
 use std::path::{Path, PathBuf};
 
 use check_support::target;
 use data::{files, fixtures, read};
+use numbers::Numbers;
 use slabplan_ir::Module;
 use slabplan_ir::check::check;
 use slabplan_ir::plan::{from_json, from_text, to_json, to_text};
-
-/// A small deterministic generator of numbers below `n` (xorshift).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % n as u64) as usize
-    }
-}
 
 /// A plan of `fixtures/corrupt` in both forms, with its module.
 struct Case {

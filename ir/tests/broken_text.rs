@@ -1,8 +1,10 @@
 //! Text that is cut off, spoiled or absurd: errors with their place, no panic, no long wait.
 
 mod data;
+mod numbers;
 
 use data::{files, fixtures, is_hlo, read};
+use numbers::Numbers;
 use slabplan_ir::text::{Diagnostic, parse};
 
 /// Parses anything; what comes back must be consistent.
@@ -22,18 +24,6 @@ fn check(source: &str) -> Vec<Diagnostic> {
 fn first_error(source: &str) -> Diagnostic {
     let errors = check(source);
     errors.into_iter().next().expect("an error")
-}
-
-/// A small deterministic generator of numbers below `n` (xorshift).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % n as u64) as usize
-    }
 }
 
 #[test]

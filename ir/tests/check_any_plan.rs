@@ -1,50 +1,36 @@
 //! The checker answers, and never panics, whatever the plan.
 
 mod check_support;
+mod numbers;
 
 use check_support::{parse, plan_apart, target};
+use numbers::Numbers;
 use slabplan_ir::check::{MAX_VIOLATIONS, check};
 use slabplan_ir::plan::{BufferKind, LiveInterval, Plan, PlanBuffer, PlanValue};
 use slabplan_ir::{Alignment, Bytes, EntityId, InstrId, Offset};
 
-/// Numbers without pattern (Marsaglia's xorshift), the same in every run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
-    /// Small, page-like, or near the largest number of bytes there is.
-    fn bytes(&mut self) -> u64 {
-        match self.below(6) {
-            0 => i64::MAX as u64 - self.below(3),
-            1 => self.next() >> 1,
-            2 => 0,
-            _ => self.below(64) * 8,
-        }
+/// Small, page-like, or near the largest number of bytes there is.
+fn any_bytes(numbers: &mut Numbers) -> u64 {
+    match numbers.below(6) {
+        0 => i64::MAX as u64 - numbers.below(3) as u64,
+        1 => numbers.next() >> 1,
+        2 => 0,
+        _ => numbers.below(64) as u64 * 8,
     }
 }
 
 fn spoil(plan: &mut Plan, numbers: &mut Numbers) {
-    let n_buffers = plan.buffers.len() as u64;
+    let n_buffers = plan.buffers.len();
     for _ in 0..=numbers.below(4) {
-        let id = slabplan_ir::BufferId::from_index(numbers.below(n_buffers) as usize);
+        let id = slabplan_ir::BufferId::from_index(numbers.below(n_buffers));
         let buffer = &mut plan.buffers[id];
         match numbers.below(8) {
-            0 => buffer.offset = Offset::new(numbers.bytes()).unwrap(),
-            1 => buffer.size = Bytes::new(numbers.bytes()).unwrap(),
+            0 => buffer.offset = Offset::new(any_bytes(numbers)).unwrap(),
+            1 => buffer.size = Bytes::new(any_bytes(numbers)).unwrap(),
             2 => buffer.space = numbers.below(11) as u32,
             3 => buffer.values.clear(),
             4 => buffer.values.push(PlanValue {
-                instr: InstrId::from_index(numbers.below(60) as usize),
+                instr: InstrId::from_index(numbers.below(60)),
                 index: (0..numbers.below(3))
                     .map(|_| numbers.below(4) as u32)
                     .collect(),
@@ -54,11 +40,11 @@ fn spoil(plan: &mut Plan, numbers: &mut Numbers) {
                 end: numbers.below(9) as u32,
             }),
             6 => {
-                let space = numbers.below(plan.spaces.len() as u64) as usize;
+                let space = numbers.below(plan.spaces.len());
                 let space = &mut plan.spaces[space];
                 space.space = numbers.below(9) as u32;
                 space.alignment = Alignment::new(1 << numbers.below(62)).unwrap();
-                space.slab = Bytes::new(numbers.bytes()).unwrap();
+                space.slab = Bytes::new(any_bytes(numbers)).unwrap();
             }
             _ => {
                 let copy = PlanBuffer {

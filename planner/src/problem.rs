@@ -1,7 +1,7 @@
 //! One packing problem for each memory space, and the offsets it gives.
 
 use slabplan_ir::entity::SecondaryMap;
-use slabplan_ir::plan::{Accounting, BufferKind};
+use slabplan_ir::plan::Accounting;
 use slabplan_ir::target::MemorySpace;
 use slabplan_ir::units::UnitError;
 use slabplan_ir::{Bytes, EntityId};
@@ -59,10 +59,7 @@ pub fn place(
             })
         }
         Accounting::Xla => {
-            let is_temp = |c: &ClassId| {
-                let kind = &buffers[*c].kind;
-                matches!(kind, BufferKind::Temp | BufferKind::Scratch { .. })
-            };
+            let is_temp = |c: &ClassId| buffers[*c].kind.is_temporary();
             let (temps, own): (Vec<ClassId>, Vec<ClassId>) =
                 of_space.into_iter().partition(is_temp);
             let (own_offsets, end) = place_apart(buffers, &own, space)?;

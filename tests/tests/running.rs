@@ -56,6 +56,15 @@ fn files(module: &str, arrays: &[(&str, &[f32])]) -> Files {
     }
 }
 
+/// A loop without end.
+const FOREVER: &str = "HloModule forever
+c { s = f32[4] parameter(0)
+  ROOT t = pred[] constant(true) }
+b { s = f32[4] parameter(0)
+  ROOT n = f32[4] negate(s) }
+ENTRY e { x = f32[4] parameter(0)
+  ROOT w = f32[4] while(x), condition=c, body=b }";
+
 const NEGATE: &str =
     "HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT y = f32[4] negate(x)\n}\n";
 
@@ -177,14 +186,7 @@ fn devices_are_named_and_counted() {
 
 #[test]
 fn what_never_ends_is_stopped_and_what_is_unknown_is_named() {
-    let text = "HloModule forever
-c { s = f32[4] parameter(0)
-  ROOT t = pred[] constant(true) }
-b { s = f32[4] parameter(0)
-  ROOT n = f32[4] negate(s) }
-ENTRY e { x = f32[4] parameter(0)
-  ROOT w = f32[4] while(x), condition=c, body=b }";
-    let f = files(text, &[("arg0", &[1.0; 4])]);
+    let f = files(FOREVER, &[("arg0", &[1.0; 4])]);
     says(
         &[
             "run",
@@ -223,14 +225,7 @@ ENTRY e { x = f32[4] parameter(0)
 fn an_interrupt_stops_a_run_that_never_ends() {
     use std::process::{Command, Stdio};
     use std::time::Duration;
-    let text = "HloModule forever
-c { s = f32[4] parameter(0)
-  ROOT t = pred[] constant(true) }
-b { s = f32[4] parameter(0)
-  ROOT n = f32[4] negate(s) }
-ENTRY e { x = f32[4] parameter(0)
-  ROOT w = f32[4] while(x), condition=c, body=b }";
-    let f = files(text, &[("arg0", &[1.0; 4])]);
+    let f = files(FOREVER, &[("arg0", &[1.0; 4])]);
     let child =
         slabplan_tests::cli::command(&["run", &f.module, "--target", "cpu", "--inputs", &f.inputs])
             .stdout(Stdio::piped())

@@ -29,13 +29,23 @@ impl Slots {
     /// The first `bytes` bytes of the buffer that holds `pos`.
     pub(super) fn place(&self, plan: &Plan, pos: PosId, bytes: u64) -> Option<(BufferId, Place)> {
         let id = self.buffer[pos]?;
+        Some((id, self.start_of(plan, id, bytes)?))
+    }
+
+    /// All bytes of a buffer.
+    pub(super) fn whole(&self, plan: &Plan, id: BufferId) -> Option<Place> {
+        self.start_of(plan, id, plan.buffers[id].size.get())
+    }
+
+    /// The first `bytes` bytes of a buffer.
+    fn start_of(&self, plan: &Plan, id: BufferId, bytes: u64) -> Option<Place> {
         let start = plan.buffers[id].offset.get();
         let extent = Extent {
             start,
             end: start.checked_add(bytes)?,
         };
         let space = self.space[id]?;
-        Some((id, Place { space, extent }))
+        Some(Place { space, extent })
     }
 }
 

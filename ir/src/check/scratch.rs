@@ -48,7 +48,7 @@ impl Machine<'_, '_> {
         };
         let mut taken = self.places_of(id);
         for buffer in buffers {
-            let Some(place) = self.buffer_place(buffer) else {
+            let Some(place) = self.slots.whole(self.plan, buffer) else {
                 continue;
             };
             for (value, other) in &taken {
@@ -80,19 +80,6 @@ impl Machine<'_, '_> {
             places.extend(own.map(|p| (self.flow.value(pos), p)));
         }
         places
-    }
-
-    fn buffer_place(&self, id: BufferId) -> Option<Place> {
-        let buffer = &self.plan.buffers[id];
-        let space = self
-            .plan
-            .spaces
-            .iter()
-            .position(|s| s.space == buffer.space)?;
-        Some(Place {
-            space: space as u32,
-            extent: Extent::new(buffer.offset, buffer.size).ok()?,
-        })
     }
 
     fn report_overlap(&mut self, instr: InstrId, value: &PlanValue, place: Place, bytes: Extent) {

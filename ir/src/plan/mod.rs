@@ -64,6 +64,13 @@ pub enum BufferKind {
     Temp,
 }
 
+impl BufferKind {
+    /// Whether it is the program's own: no argument, constant or result of the entry.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self, Self::Temp | Self::Scratch { .. })
+    }
+}
+
 /// A defining position.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlanValue {

@@ -4,6 +4,7 @@
 //!
 //! The core leaves units out and so can't be packed higher than the whole: a proof about it is one about the whole.
 
+use super::chosen::Chosen;
 use super::eject;
 use super::heuristics::{Start, squeak};
 use super::model::Model;
@@ -73,11 +74,9 @@ impl<'a> Core<'a> {
 
     /// By unit: whether it is in the core.
     pub(super) fn flags(&self) -> Vec<bool> {
-        let hot = Hot::new(&self.is_hot);
+        let hot = Chosen::new(&self.is_hot);
         let units = 0..self.model.units.len() as u32;
-        units
-            .map(|unit| hot.sections(self.model, unit) > 0)
-            .collect()
+        units.map(|unit| hot.of(self.model, unit) > 0).collect()
     }
 
     /// Adds the fullest section of each of the units; false when there was nothing to add, or more than `most` units
@@ -118,7 +117,7 @@ impl<'a> Core<'a> {
             flags
         };
         let (rest, inner) = whole.restrict(|unit| !is_lasting[unit as usize]);
-        let step = step(&whole);
+        let step = whole.step();
         let base = base.next_multiple_of(step);
         let target = target.saturating_sub(base);
         let start = start.and_then(|all| {
@@ -153,10 +152,10 @@ impl<'a> Core<'a> {
 /// How many units are live in some of the sections, up to a few more than `most`. Those that are live in all of them cost
 /// little: of them, no more than half of `most` are counted. O(units).
 fn count(model: &Model, is_hot: &[bool], most: usize) -> usize {
-    let hot = Hot::new(is_hot);
+    let hot = Chosen::new(is_hot);
     let (mut lasting, mut others) = (0, 0);
     for unit in 0..model.units.len() as u32 {
-        let sections = hot.sections(model, unit);
+        let sections = hot.of(model, unit);
         lasting += usize::from(sections == hot.all());
         others += usize::from(sections > 0 && sections < hot.all());
         if others > most {
@@ -164,33 +163,6 @@ fn count(model: &Model, is_hot: &[bool], most: usize) -> usize {
         }
     }
     others + lasting.min(most / 2)
-}
-
-/// Counts hot sections.
-struct Hot {
-    /// By section: the number of those before it.
-    before: Vec<u32>,
-}
-
-impl Hot {
-    fn new(is_hot: &[bool]) -> Self {
-        let mut before = vec![0; is_hot.len() + 1];
-        for (section, &hot) in is_hot.iter().enumerate() {
-            before[section + 1] = before[section] + u32::from(hot);
-        }
-        Self { before }
-    }
-
-    fn all(&self) -> u32 {
-        self.before.last().copied().unwrap_or(0)
-    }
-
-    /// Those in which a unit is live; parts of one time are counted once each.
-    fn sections(&self, model: &Model, unit: u32) -> u32 {
-        let parts = model.parts(unit).iter();
-        let hot = parts.map(|it| self.before[it.end as usize] - self.before[it.begin as usize]);
-        hot.sum()
-    }
 }
 
 /// Stacks the units that are live in every section at the bottom, where they cost no packing its height: taking them
@@ -224,12 +196,6 @@ fn stack_lasting(model: &Model, core: &Model, from: &[u32]) -> (Vec<(u32, u64)>,
     });
     let stacked = stacked.collect();
     (stacked, base)
-}
-
-/// The coarsest alignment.
-fn step(model: &Model) -> u64 {
-    let aligns = model.units.iter().map(|it| it.residue.align_and_phase().0);
-    aligns.max().unwrap_or(1)
 }
 
 /// Packs what is not live everywhere: orders first, then the search. Returns offsets, height and bound.

@@ -6,6 +6,7 @@
 //! pair at its distance is no conflict: sharing is taken up and dropped as units move.
 
 use super::model::{Model, Part};
+use super::radix;
 use super::share_options::UNPLACED;
 use std::collections::BinaryHeap;
 
@@ -164,7 +165,7 @@ fn lower_from(
 
 /// A unit that is live with another at some time. They are in conflict when the offset of this one less that of the
 /// other is more than `low` and less than `high`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Meeting {
     other: u32,
     low: i64,
@@ -462,33 +463,19 @@ fn by_unit(
     found: Vec<(u32, Meeting)>,
     keep_on: &mut dyn FnMut() -> bool,
 ) -> Option<(Vec<u32>, Vec<Meeting>)> {
-    let mut places = vec![0; units + 1];
-    for it in &found {
-        places[it.0 as usize + 1] += 1;
-    }
-    for unit in 0..units {
-        places[unit + 1] += places[unit];
-    }
-    let none = Meeting {
-        other: 0,
-        low: 0,
-        high: 0,
-    };
-    let (mut next, mut all): (Vec<u32>, _) = (places.clone(), vec![none; found.len()]);
-    for (unit, meeting) in found {
-        let place = &mut next[unit as usize];
-        all[*place as usize] = meeting;
-        *place += 1;
-    }
-    let (mut starts, mut meetings) = (vec![0], Vec::<Meeting>::with_capacity(all.len()));
-    for (unit, range) in places.windows(2).enumerate() {
+    let mut found = radix::by_small_key(found, units as u32, |it| it.0);
+    let (mut starts, mut meetings) = (vec![0], Vec::<Meeting>::with_capacity(found.len()));
+    let mut rest = found.as_mut_slice();
+    for unit in 0..units as u32 {
         if unit.is_multiple_of(1 << 8) && !keep_on() {
             return None;
         }
-        let own = &mut all[range[0] as usize..range[1] as usize];
+        let count = rest.iter().take_while(|it| it.0 == unit).count();
+        let (own, others) = rest.split_at_mut(count);
+        rest = others;
         own.sort_unstable();
         let first = meetings.len();
-        for it in own {
+        for (_, it) in own.iter() {
             match meetings[first..].last_mut() {
                 Some(last) if last.other == it.other && it.low < last.high => {
                     last.high = last.high.max(it.high);

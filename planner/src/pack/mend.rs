@@ -3,6 +3,7 @@
 //!
 //! What reaches out of that window of time is kept where it is, so that the rest of the layout stands.
 
+use super::chosen::Chosen;
 use super::eject;
 use super::model::Model;
 use super::packing::Control;
@@ -37,20 +38,10 @@ pub(super) fn mend(
     if tick(0) == Control::Stop {
         return false;
     }
-    // By section: the number of those before it that are within the window.
-    let mut within = vec![0u32; model.sections as usize + 1];
-    for section in 0..model.sections as usize {
-        within[section + 1] = within[section] + u32::from(window[section]);
-    }
-    let covered = |unit: u32| {
-        let parts = model.parts(unit).iter();
-        parts
-            .map(|it| within[it.end as usize] - within[it.begin as usize])
-            .sum::<u32>()
-    };
-    let (mut part, from) = model.restrict(|unit| covered(unit) > 0);
+    let window = Chosen::new(&window);
+    let (mut part, from) = model.restrict(|unit| window.of(model, unit) > 0);
     for (unit, &whole) in part.units.iter_mut().zip(&from) {
-        if covered(whole) < model.units[whole as usize].duration {
+        if window.of(model, whole) < model.units[whole as usize].duration {
             unit.fixed = Some(offsets[whole as usize]);
         }
     }

@@ -20,6 +20,7 @@
 //! ```
 
 mod bound;
+mod chosen;
 mod core;
 pub mod csv;
 mod eject;

@@ -152,6 +152,12 @@ impl Model {
         &self.parts[unit.first_part as usize..unit.last_part as usize]
     }
 
+    /// The coarsest alignment.
+    pub(super) fn step(&self) -> u64 {
+        let aligns = self.units.iter().map(|it| it.residue.align_and_phase().0);
+        aligns.max().unwrap_or(1)
+    }
+
     /// Bytes in use, summed over the sections.
     pub(super) fn area(&self, unit: u32) -> u128 {
         let parts = self.parts(unit).iter();

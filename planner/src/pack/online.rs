@@ -23,8 +23,7 @@ pub(super) struct Timeline {
 impl Timeline {
     /// The units that an online pass can place. O(n).
     pub(super) fn new(model: &Model) -> Self {
-        let aligns = model.units.iter().map(|it| it.residue.align_and_phase().0);
-        let step = aligns.max().unwrap_or(1);
+        let step = model.step();
         let is_plain = |&unit: &u32| {
             let it = &model.units[unit as usize];
             let (align, phase) = it.residue.align_and_phase();

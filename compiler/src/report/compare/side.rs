@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use slabplan_ir::plan::{BufferKind, Plan, PlanBuffer};
+use slabplan_ir::plan::{Plan, PlanBuffer};
 use slabplan_ir::{BufferId, Module};
 use slabplan_planner::Analysis;
 use slabplan_planner::buffers::logical_size;
@@ -187,7 +187,7 @@ impl Measure<'_> {
     fn temporaries(&self) -> (Vec<BufferId>, Vec<BufferId>) {
         let mut hosts: Vec<(u64, u64)> = self
             .of_space()
-            .filter(|(_, b)| !is_temporary(b))
+            .filter(|(_, b)| !b.kind.is_temporary())
             .map(|(_, b)| (b.offset.get(), b.offset.get() + b.size.get()))
             .collect();
         hosts.sort_unstable();
@@ -197,7 +197,7 @@ impl Measure<'_> {
             hosts[..n].last().is_some_and(|h| start < h.1)
         };
         self.of_space()
-            .filter(|(_, b)| is_temporary(b))
+            .filter(|(_, b)| b.kind.is_temporary())
             .map(|(id, _)| id)
             .partition(|&id| !is_lodged(&self.plan.buffers[id]))
     }
@@ -333,8 +333,4 @@ fn counted<'a>(
         let end = if passed { last } else { l.end };
         (l.start < end).then_some((l.start, end))
     })
-}
-
-fn is_temporary(buffer: &PlanBuffer) -> bool {
-    matches!(buffer.kind, BufferKind::Temp | BufferKind::Scratch { .. })
 }

@@ -78,7 +78,7 @@ fn write_reasons(out: &mut String, space: &SpaceComparison) {
     if space.ours.temp < space.xla.temp {
         let _ = writeln!(out, "  why slabplan's are less: {causes}");
     }
-    if space.one_slab > space.xla.total && space.is_sum_out_of_reach() {
+    if space.is_sum_out_of_reach() {
         let _ = writeln!(
             out,
             "  no one slab is as small as the sum of XLA's sizes: aligned, everything needs {}",

@@ -203,7 +203,7 @@ impl Writer<'_> {
         let mut temporaries = Vec::new();
         for (id, b) in buffers() {
             let (start, end) = (b.offset.get(), b.offset.get() + b.size.get());
-            if matches!(b.kind, BufferKind::Temp | BufferKind::Scratch { .. }) {
+            if b.kind.is_temporary() {
                 temporaries.push((id, start, end));
                 continue;
             }

@@ -270,12 +270,7 @@ fn int(opcode: Opcode, name: AttrName, n: i64, i: &mut Instruction) -> Result<()
 
 /// `{kind="sharding", entry={...}, exit={...}}`: the proto enters where the text exits.
 fn domain(text: &str, i: &mut Instruction) -> Result<(), String> {
-    let mut scan = Scan::new(text);
-    scan.expect("{")?;
-    while !scan.eat("}") {
-        scan.eat(",");
-        let key = scan.word();
-        scan.expect("=")?;
+    Scan::new(text).fields(|scan, key| {
         match key {
             "kind" => match scan.string()?.as_slice() {
                 b"sharding" => {}
@@ -285,8 +280,8 @@ fn domain(text: &str, i: &mut Instruction) -> Result<(), String> {
             "exit" => i.domain_entry_sharding = Some(sharding::sharding(scan.dictionary()?)?),
             _ => return Err(format!("unknown key `{key}`")),
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// `{{1,2},{3,4}}`: the proto has them in one list.

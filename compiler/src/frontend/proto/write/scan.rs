@@ -92,6 +92,21 @@ impl<'a> Scan<'a> {
             .map_err(|_| format!("`{word}` is not a number"))
     }
 
+    /// `{key=value ...}`, also with commas: `read` takes each value.
+    pub(super) fn fields(
+        &mut self,
+        mut read: impl FnMut(&mut Self, &'a str) -> Result<(), String>,
+    ) -> Result<(), String> {
+        self.expect("{")?;
+        while !self.eat("}") {
+            self.eat(",");
+            let key = self.word();
+            self.expect("=")?;
+            read(self, key)?;
+        }
+        Ok(())
+    }
+
     /// Numbers with commas between, up to `close`, which is taken.
     pub(super) fn ints<T: std::str::FromStr>(&mut self, close: &str) -> Result<Vec<T>, String> {
         let mut list = Vec::new();
@@ -244,11 +259,7 @@ pub(super) fn frontend_attributes(value: &str) -> Result<FrontendAttributes, Str
 pub(super) fn metadata(value: &str) -> Result<Metadata, String> {
     let mut scan = Scan::new(value);
     let mut m = Metadata::default();
-    scan.expect("{")?;
-    while !scan.eat("}") {
-        scan.eat(",");
-        let key = scan.word();
-        scan.expect("=")?;
+    scan.fields(|scan, key| {
         match key {
             "op_type" => m.op_type = text(scan.string()?)?,
             "op_name" => m.op_name = text(scan.string()?)?,
@@ -266,6 +277,7 @@ pub(super) fn metadata(value: &str) -> Result<Metadata, String> {
             }
             _ => return Err(format!("unknown key `{key}`")),
         }
-    }
+        Ok(())
+    })?;
     Ok(m)
 }

@@ -73,14 +73,11 @@ fn strings(scan: &mut Scan<'_>) -> Result<Vec<String>, String> {
 }
 
 fn fields(scan: &mut Scan<'_>, mut set: impl FnMut(&str, i32) -> bool) -> Result<(), String> {
-    scan.expect("{")?;
-    while !scan.eat("}") {
-        scan.eat(",");
-        let key = scan.word();
-        scan.expect("=")?;
-        if !set(key, scan.int()?) {
-            return Err(format!("unknown key `{key}`"));
+    scan.fields(|scan, key| {
+        if set(key, scan.int()?) {
+            Ok(())
+        } else {
+            Err(format!("unknown key `{key}`"))
         }
-    }
-    Ok(())
+    })
 }

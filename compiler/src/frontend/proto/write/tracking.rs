@@ -13,20 +13,16 @@ const MAX_DEPTH: usize = 100;
 
 /// `{visualizing_index=0,cycles=12.5}`
 pub(super) fn statistics(value: &str) -> Result<Statistics, String> {
-    let mut scan = Scan::new(value);
     let mut read = Statistics::default();
-    scan.expect("{")?;
-    while !scan.eat("}") {
-        scan.eat(",");
-        let name = scan.word().to_owned();
-        scan.expect("=")?;
+    Scan::new(value).fields(|scan, name| {
         if name == "visualizing_index" {
             read.index_to_visualize = scan.int()?;
         } else {
-            let value = scan.float()?;
+            let (name, value) = (name.to_owned(), scan.float()?);
             read.statistics.push(Statistic { name, value });
         }
-    }
+        Ok(())
+    })?;
     Ok(read)
 }
 
@@ -45,19 +41,16 @@ pub(super) fn result_accuracy(value: &str) -> Result<ResultAccuracy, String> {
     } else {
         scan.expect("tolerance")?;
         scan.expect("=")?;
-        scan.expect("{")?;
         let mut tolerance = Tolerance::default();
-        while !scan.eat("}") {
-            scan.eat(",");
-            let name = scan.word();
-            scan.expect("=")?;
+        scan.fields(|scan, name| {
             match name {
                 "atol" => tolerance.atol = scan.float()?,
                 "rtol" => tolerance.rtol = scan.float()?,
                 "ulps" => tolerance.ulps = scan.int()?,
                 _ => return Err(format!("unknown tolerance `{name}`")),
             }
-        }
+            Ok(())
+        })?;
         read.tolerance = Some(tolerance);
     }
     Ok(read)
