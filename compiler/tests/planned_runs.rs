@@ -97,3 +97,8 @@ fn cpu_optimised() {
 fn cpu_unoptimised() {
     run_all("cpu.before.hlo", "cpu");
 }
+
+#[test]
+fn what_jax_has_for_gpus_alone() {
+    run_all("gpu.before.hlo", "cpu");
+}

@@ -56,6 +56,11 @@ fn cpu_unoptimised() {
     run_all("cpu.before.hlo");
 }
 
+#[test]
+fn what_jax_has_for_gpus_alone() {
+    run_all("gpu.before.hlo");
+}
+
 /// The comparison can fail: with other inputs a program must not give the expected outputs.
 #[test]
 fn outputs_depend_on_inputs() {

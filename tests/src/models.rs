@@ -10,11 +10,12 @@ use slabplan::{Compiled, compile, frontend, target};
 use slabplan_ir::Plan;
 
 /// The forms in which a case has its program, and the target each is planned for.
-pub const PROGRAMS: [(&str, &str); 4] = [
+pub const PROGRAMS: [(&str, &str); 5] = [
     ("tpu.after", "tpu-v5e"),
     ("tpu.before", "tpu-v5e"),
     ("cpu.after", "cpu"),
     ("cpu.before", "cpu"),
+    ("gpu.before", "cpu"),
 ];
 
 /// One program of one case.

@@ -25,8 +25,8 @@ const WAYS: &[(Accounting, ScheduleMode, &str)] = &[
 /// - it is accepted, and its print means the same and prints the same;
 /// - in every accounting and schedule there is a plan, and the checker accepts it;
 /// - the plan survives its file forms;
-/// - runs on the poisoned slab, with asynchronous operations carried out at their start or at
-///   their done, give bit for bit what the module gives as it was written, each value in
+/// - runs on the poisoned slab, with asynchronous operations carried out at their start, at their
+///   done or at either, give bit for bit what the module gives as it was written, each value in
 ///   memory of its own.
 ///
 /// # Errors
@@ -141,7 +141,7 @@ fn plan_and_run(
     };
     let compiled = compile(module.clone(), &target, &config).map_err(|e| e.to_string())?;
     file_forms(&compiled.module, compiled.plan())?;
-    for async_mode in [AsyncMode::Start, AsyncMode::Done] {
+    for async_mode in [AsyncMode::Start, AsyncMode::Done, AsyncMode::Random(1)] {
         let config = ExecConfig {
             poison: true,
             async_mode,

@@ -205,31 +205,32 @@ impl Collective {
         self.groups.size() * self.member_bytes
     }
 
-    /// Computes result `n` of member `member` from all members' operands in the exchange.
+    /// Computes result `n` of member `member` from the operands of all `members` in the exchange.
     pub(crate) fn run(
         &self,
-        member: usize,
+        (member, members): (usize, usize),
         n: usize,
         exchange: &mut [u8],
         refs: &mut Refs,
     ) -> Result<(), KernelError> {
         let (inputs, rest) = exchange.split_at_mut(self.results_at());
         let bytes = match self.kind {
-            Kind::AllGather => self.operand_bytes[n] * self.groups.size(),
-            Kind::ReduceScatter(_) => self.operand_bytes[n] / self.groups.size(),
+            Kind::AllGather => self.operand_bytes[n] * members,
+            Kind::ReduceScatter(_) => self.operand_bytes[n] / members,
             Kind::RaggedAllToAll(_) => self.operand_bytes[1],
             _ => self.operand_bytes[n],
         };
         let (out, rest) = rest.split_at_mut(bytes);
         let of = |m: usize| &inputs[self.operand_range(m, n)];
-        let members = self.groups.size();
         let strip = self.strips[n];
         let strips = |at: usize| at * strip.bytes..(at + 1) * strip.bytes;
         match &self.kind {
-            Kind::AllReduce(reducer) => self.reduce(reducer, inputs, n, out, rest, refs)?,
+            Kind::AllReduce(reducer) => {
+                self.reduce(reducer, (inputs, members), n, out, rest, refs)?
+            }
             Kind::ReduceScatter(reducer) => {
                 let (all, scratch) = rest.split_at_mut(self.operand_bytes[n]);
-                self.reduce(reducer, inputs, n, all, scratch, refs)?;
+                self.reduce(reducer, (inputs, members), n, all, scratch, refs)?;
                 for o in 0..strip.outer {
                     let from = strips(o * members + member);
                     out[strips(o)].copy_from_slice(&all[from]);
@@ -269,7 +270,7 @@ impl Collective {
     fn reduce(
         &self,
         reducer: &Reducer,
-        inputs: &[u8],
+        (inputs, members): (&[u8], usize),
         n: usize,
         out: &mut [u8],
         rest: &mut [u8],
@@ -280,7 +281,7 @@ impl Collective {
         let (value, scratch) = rest.split_at_mut(width);
         let scratch = &mut scratch[..reducer.computation.scratch_bytes()];
         let element_type = reducer.element.element_type;
-        for m in 1..self.groups.size() {
+        for m in 1..members {
             let other = &inputs[self.operand_range(m, n)];
             for (a, b) in out.chunks_exact_mut(width).zip(other.chunks_exact(width)) {
                 let result = ArrayMut {
@@ -383,7 +384,12 @@ fn kind(
                             what: format!("there is no device {}", from.max(to)),
                         });
                     }
-                    source[to as usize] = Some(from as usize);
+                    if source[to as usize].replace(from as usize).is_some() {
+                        return Err(ExecError::Unsupported {
+                            instr: module.name_of(instr).to_owned(),
+                            what: format!("two devices send to device {to}"),
+                        });
+                    }
                 }
             }
             Kind::Permute(source.into())

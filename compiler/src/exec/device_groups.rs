@@ -9,9 +9,9 @@ use slabplan_ir::attr::{AttrName, ReplicaGroups};
 use slabplan_ir::entity::InstrId;
 use slabplan_ir::module::Module;
 
-use crate::exec::ExecError;
+use crate::exec::{ExecError, mesh_groups};
 
-/// Groups of equal size that cover all devices.
+/// Groups that cover all devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Groups {
     groups: Box<[Box<[usize]>]>,
@@ -20,9 +20,9 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// Devices in each group.
+    /// Devices in the largest group.
     pub(crate) fn size(&self) -> usize {
-        self.groups.first().map_or(0, |g| g.len())
+        self.groups.iter().map(|g| g.len()).max().unwrap_or(0)
     }
 
     /// The devices of the group that `device` is in, in the group's order.
@@ -124,11 +124,8 @@ fn listed(module: &Module, instr: InstrId, numbers: usize) -> Result<Vec<Vec<usi
             transpose,
         }) => iota(dims, reshape, transpose, numbers)
             .ok_or_else(|| error("its groups do not fit the number of devices"))?,
-        Some(ReplicaGroups::Raw(_)) => {
-            return Err(error(
-                "the executor does not support this form of replica_groups",
-            ));
-        }
+        Some(ReplicaGroups::Raw(text)) => mesh_groups::listed(module.str(*text), numbers)
+            .ok_or_else(|| error("its groups do not fit their mesh or the number of devices"))?,
     };
     if groups.iter().all(Vec::is_empty) {
         return Ok(vec![(0..numbers).collect()]);
@@ -146,7 +143,12 @@ fn listed(module: &Module, instr: InstrId, numbers: usize) -> Result<Vec<Vec<usi
 
 /// `[groups,size]<=[reshape]T(transpose)`: the numbers 0, 1, ... in the shape `reshape`,
 /// transposed, and cut into groups.
-fn iota(dims: &[i64], reshape: &[i64], transpose: &[i64], numbers: usize) -> Option<Vec<Vec<i64>>> {
+pub(crate) fn iota(
+    dims: &[i64],
+    reshape: &[i64],
+    transpose: &[i64],
+    numbers: usize,
+) -> Option<Vec<Vec<i64>>> {
     let size = |d: &[i64]| {
         d.iter().try_fold(1usize, |n, &d| {
             usize::try_from(d).ok().and_then(|d| n.checked_mul(d))
@@ -184,6 +186,14 @@ fn iota(dims: &[i64], reshape: &[i64], transpose: &[i64], numbers: usize) -> Opt
     Some(numbers.chunks(per_group).map(<[i64]>::to_vec).collect())
 }
 
+/// Whether groups may be of different sizes: where the result's shape does not depend on it.
+fn may_differ(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::AllReduce | Opcode::AllReduceStart | Opcode::CollectiveBroadcast
+    )
+}
+
 fn cover(
     module: &Module,
     instr: InstrId,
@@ -196,9 +206,9 @@ fn cover(
     };
     let mut of_device = vec![None; devices];
     for (n, group) in groups.iter().enumerate() {
-        if group.len() != groups[0].len() {
+        if group.len() != groups[0].len() && !may_differ(module.instrs[instr].opcode) {
             return Err(error(
-                "the executor does not support groups of different sizes",
+                "its groups have different sizes, which only all-reduce and collective-broadcast may have",
             ));
         }
         for &d in group {

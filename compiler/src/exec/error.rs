@@ -138,4 +138,26 @@ pub enum ExecError {
         /// Where each device is.
         waiting: String,
     },
+    /// What is received is not as large as what was sent.
+    #[error("%{sender} sends {sent} bytes, %{receiver} receives {received}")]
+    Message {
+        /// The `send`.
+        sender: String,
+        /// Its bytes.
+        sent: usize,
+        /// The `recv`.
+        receiver: String,
+        /// Its bytes.
+        received: usize,
+    },
+    /// A message was still on its way at the end.
+    #[error("device {from} sends at %{instr} what device {to} never receives")]
+    NotReceived {
+        /// The `send`.
+        instr: String,
+        /// The device that sent.
+        from: usize,
+        /// The device that was to receive.
+        to: usize,
+    },
 }

@@ -123,7 +123,7 @@ impl Executable {
         let mut config = config;
         config.limit_threads(plan);
         let program = build(module, plan, &config)?;
-        let shared = [program.exchange, program.spare].map(|n| n as u64);
+        let shared = [program.exchange, program.mail.total(), program.spare].map(|n| n as u64);
         let bytes = program
             .slabs
             .iter()

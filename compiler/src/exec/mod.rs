@@ -31,6 +31,8 @@ mod forward;
 mod fusion;
 pub mod io;
 pub mod kernels;
+mod mail;
+mod mesh_groups;
 mod order;
 mod places;
 mod poison;

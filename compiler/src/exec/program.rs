@@ -7,6 +7,7 @@ use slabplan_ir::{ElementType, InstrId};
 use crate::exec::collective::Collective;
 use crate::exec::fusion::Fusion;
 use crate::exec::kernels::Kernel;
+use crate::exec::mail::{Slots, Transfer};
 use crate::exec::tiled::TiledMap;
 
 /// What to do next. Addresses count steps.
@@ -18,6 +19,8 @@ pub(crate) enum Step {
     Move(u32),
     /// Meets other devices: index into [`Program::collectives`].
     Collective(u32),
+    /// Sends to another device or receives from one: index into [`Program::transfers`].
+    Transfer(u32),
     /// Writes a device number.
     DeviceId(u32),
     /// Fills bytes whose live range has ended: index into [`Program::ended`].
@@ -199,6 +202,8 @@ pub(crate) struct Move {
 pub(crate) struct Moves {
     pub(crate) list: Box<[Move]>,
     pub(crate) scratch: ByteRange,
+    /// Most threads for one of them.
+    pub(crate) threads: usize,
 }
 
 /// Where to go for each branch of a conditional.
@@ -255,6 +260,7 @@ pub(crate) struct Program {
     pub(crate) ops: Vec<Op>,
     pub(crate) moves: Vec<Moves>,
     pub(crate) collectives: Vec<Collective>,
+    pub(crate) transfers: Vec<Transfer>,
     pub(crate) device_ids: Vec<DeviceId>,
     pub(crate) switches: Vec<Switch>,
     pub(crate) ended: Vec<Box<[ByteRange]>>,
@@ -269,6 +275,8 @@ pub(crate) struct Program {
     pub(crate) requests: BTreeMap<InstrId, usize>,
     /// Bytes in which devices exchange arrays.
     pub(crate) exchange: usize,
+    /// What lies between one device that sends and another that receives.
+    pub(crate) mail: Slots,
     /// Bytes in which padding is poisoned.
     pub(crate) spare: usize,
     /// Largest number of operands, of results and of parts of the slabs of any operation.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::exec::error::ExecError;
 use crate::exec::kernels::{ArrayMut, ArrayRef};
+use crate::exec::mail::{Direction, Mail};
 use crate::exec::poison;
 use crate::exec::program::{
     Access, Body, ByteRange, Cut, CutOut, Leaf, Op, Program, ResultLeaf, Step, Switch, Way,
@@ -34,6 +35,8 @@ enum State {
     Running,
     /// At the collective with this number.
     Waiting(u32),
+    /// At a transfer whose partner is not ready.
+    Blocked,
     Finished,
 }
 
@@ -42,6 +45,8 @@ enum State {
 pub(crate) struct Workspace {
     /// What devices exchange: what the wires between them carry.
     exchange: Slab,
+    /// Messages from one device to another.
+    mail: Mail,
     /// The dense form of an array whose padding is poisoned.
     spare: Slab,
     refs: Refs,
@@ -56,6 +61,7 @@ impl Workspace {
     pub(crate) fn new(program: &Program) -> Result<Self, ExecError> {
         Ok(Self {
             exchange: Slab::new(program.exchange, 0, STAGE_ALIGN)?,
+            mail: Mail::new(program)?,
             spare: Slab::new(program.spare, 0, STAGE_ALIGN)?,
             refs: Refs::with_capacity(program.most_refs),
             inner: Refs::with_capacity(program.most_refs),
@@ -163,8 +169,8 @@ pub(crate) struct Limits {
 
 /// Runs all devices to the end of the program. Allocates nothing.
 ///
-/// Devices run one after another, each until it meets a collective; a collective is carried out
-/// once all devices of its group wait there.
+/// Devices run one after another, each until it meets a collective or waits for a message; a collective is
+/// carried out once all devices of its group wait there.
 pub(crate) fn run(
     program: &Program,
     devices: &mut [Device],
@@ -175,16 +181,21 @@ pub(crate) fn run(
         let entry = program.steps.len() as u32 - program.entry;
         watch.begin(entry, program.expected_steps());
     }
+    work.mail.clear();
     loop {
+        let mut moved = false;
         for (number, device) in devices.iter_mut().enumerate() {
-            if device.state == State::Running {
+            if matches!(device.state, State::Running | State::Blocked) {
+                device.state = State::Running;
+                let before = device.steps;
                 run_device(program, device, number, work, limits)?;
+                moved |= device.steps > before;
             }
         }
         if devices.iter().all(|d| d.state == State::Finished) {
-            return Ok(());
+            return work.mail.check_all_taken(program);
         }
-        if !meet(program, devices, work, limits)? {
+        if !meet(program, devices, work, limits)? && !moved {
             return Err(deadlock(program, devices));
         }
     }
@@ -227,6 +238,14 @@ fn run_device(
             Step::Collective(n) => {
                 device.state = State::Waiting(n);
                 return Ok(());
+            }
+            Step::Transfer(n) => {
+                if !transfer(program, n, device, number, work, limits)? {
+                    device.next = at;
+                    device.steps -= 1;
+                    device.state = State::Blocked;
+                    return Ok(());
+                }
             }
             Step::DeviceId(n) => {
                 let id = &program.device_ids[n as usize];
@@ -273,6 +292,37 @@ fn run_device(
                 };
                 device.next = to;
             }
+        }
+    }
+}
+
+/// Sends or receives; false if the partner is not ready.
+fn transfer(
+    program: &Program,
+    n: u32,
+    device: &mut Device,
+    number: usize,
+    work: &mut Workspace,
+    limits: Limits,
+) -> Result<bool, ExecError> {
+    let transfer = &program.transfers[n as usize];
+    match (transfer.direction, transfer.slots[number]) {
+        (Direction::Send, None) => Ok(true),
+        (Direction::Send, Some(slot)) => Ok(work.mail.send(slot, n, transfer.bytes, |message| {
+            device.read(program, transfer.leaf, message);
+        })),
+        (Direction::Receive, None) => {
+            // As XLA does: what nobody sends is zero.
+            let bytes = device.slabs[transfer.leaf.slab as usize].bytes_mut();
+            bytes[program.bytes_of(transfer.leaf)].fill(0);
+            Ok(true)
+        }
+        (Direction::Receive, Some(slot)) => {
+            let message = work.mail.receive(program, slot, transfer)?;
+            if let Some(message) = message {
+                write_result(program, &mut device.slabs, transfer.leaf, message, limits);
+            }
+            Ok(message.is_some())
         }
     }
 }
@@ -445,7 +495,8 @@ fn meet(
         }
         for (member, &d) in group.iter().enumerate() {
             for (k, &leaf) in collective.results.iter().enumerate() {
-                collective.run(member, k, work.exchange.bytes_mut(), &mut work.inner)?;
+                let of = (member, group.len());
+                collective.run(of, k, work.exchange.bytes_mut(), &mut work.inner)?;
                 let at = collective.results_at();
                 let len = program.info(leaf).map.dense_bytes();
                 let result = &work.exchange.bytes()[at..at + len];
@@ -464,6 +515,7 @@ fn deadlock(program: &Program, devices: &[Device]) -> ExecError {
         .enumerate()
         .map(|(n, d)| match d.state {
             State::Finished => format!("device {n} has ended"),
+            State::Blocked => format!("device {n} waits at %{}", program.name(d.next)),
             _ => format!(
                 "device {n} waits at %{}",
                 program.name(d.next.saturating_sub(1))

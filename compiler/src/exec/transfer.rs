@@ -42,19 +42,19 @@ pub(super) fn move_all(program: &Program, moves: &Moves, slabs: &mut [Slab], lim
         match m.stage {
             Some(at) if m.raw => {
                 let (bytes, stage) = from_to(slabs, from, staged(at, map.padded_bytes()));
-                stage.copy_from_slice(bytes);
+                copy(bytes, stage, moves.threads);
             }
             Some(at) => {
                 let (bytes, stage) = from_to(slabs, from, staged(at, map.dense_bytes()));
                 map.unpack(bytes, stage);
             }
-            None if m.from.slab == m.to.slab => {
+            None if from.slab == to.slab && from.start < to.end && to.start < from.end => {
                 let slab = slabs[m.from.slab as usize].bytes_mut();
                 slab.copy_within(from.start..from.end, to.start);
             }
             None => {
                 let (bytes, target) = from_to(slabs, from, to);
-                target.copy_from_slice(bytes);
+                copy(bytes, target, moves.threads);
             }
         }
     }
@@ -66,12 +66,31 @@ pub(super) fn move_all(program: &Program, moves: &Moves, slabs: &mut [Slab], lim
         let map = &program.info(m.to).map;
         if m.raw {
             let (bytes, target) = from_to(slabs, staged(at, map.padded_bytes()), to);
-            target.copy_from_slice(bytes);
+            copy(bytes, target, moves.threads);
         } else {
             let (dense, target) = from_to(slabs, staged(at, map.dense_bytes()), to);
             pack(map, dense, target, to.start, limits);
         }
     }
+}
+
+/// Bytes below which one thread copies all.
+const SEQUENTIAL: usize = 256 << 10;
+
+/// Copies between slices of one length, large ones by at most `threads` threads.
+fn copy(from: &[u8], to: &mut [u8], threads: usize) {
+    if threads <= 1 || from.len() < SEQUENTIAL {
+        to.copy_from_slice(from);
+        return;
+    }
+    let low = threads / 2;
+    let middle = from.len() / threads * low;
+    let (low_from, high_from) = from.split_at(middle);
+    let (low_to, high_to) = to.split_at_mut(middle);
+    rayon::join(
+        || copy(low_from, low_to, low),
+        || copy(high_from, high_to, threads - low),
+    );
 }
 
 /// Bytes to read and bytes to write, which have none in common.

@@ -13,6 +13,9 @@ use crate::report::{Table, thousands};
 /// More than any device has: for learning what a program would need.
 const UNLIMITED: u64 = 1 << 60;
 
+/// What the allocators' blocks are multiples of, at most.
+const LARGEST_STEP: u64 = 512;
+
 /// Allocators beside the static plan, on one memory space.
 #[derive(Clone, Debug)]
 pub struct Simulation {
@@ -134,12 +137,27 @@ impl Simulation {
         }
         let mut out = table.to_string();
         out.push('\n');
+        self.write_alignment(&mut out, compiled);
         self.write_loops(&mut out, &compiled.module);
         self.write_branches(&mut out, &compiled.module);
         for row in &self.rows {
             self.write_failure(&mut out, row, compiled);
         }
         out
+    }
+
+    /// Small arrays take more of a plan with large steps than of any allocator.
+    fn write_alignment(&self, out: &mut String, compiled: &Compiled) {
+        let space = compiled.plan().space(self.space);
+        let alignment = space.map_or(1, |s| s.alignment.get());
+        if alignment > LARGEST_STEP {
+            let _ = writeln!(
+                out,
+                "the plan begins every array at a multiple of {}, as the target asks; the allocators' steps are {} at most",
+                human(alignment),
+                human(LARGEST_STEP)
+            );
+        }
     }
 
     fn write_loops(&self, out: &mut String, module: &Module) {

@@ -126,6 +126,61 @@ ENTRY e {
     );
 }
 
+/// Device `n` gives `2^n`, so that a sum says who took part.
+#[test]
+fn groups_in_every_form() {
+    let one_replica = "num_partitions=4";
+    let four_replicas = "replica_count=4";
+    let both = "replica_count=2, num_partitions=2";
+    let devices = "channel_id=1, use_global_device_ids=true, ";
+    for (header, ids, groups, sums) in [
+        (one_replica, devices, "{{0,1},{2,3}}", [3, 3, 12, 12]),
+        (one_replica, devices, "{{3,0},{1,2}}", [9, 6, 6, 9]),
+        (one_replica, devices, "[2,2]<=[4]", [3, 3, 12, 12]),
+        (one_replica, devices, "[2,2]<=[2,2]T(1,0)", [5, 10, 5, 10]),
+        (
+            one_replica,
+            devices,
+            "mesh['a'=2,'b'=2] {'a'}",
+            [5, 10, 5, 10],
+        ),
+        (
+            one_replica,
+            devices,
+            "mesh['a'=4] {'a':(2)2}",
+            [3, 3, 12, 12],
+        ),
+        // Of different sizes.
+        (one_replica, devices, "{{0,1,2},{3}}", [7, 7, 7, 8]),
+        (four_replicas, "", "{}", [15, 15, 15, 15]),
+        (four_replicas, "", "{{0,1},{2,3}}", [3, 3, 12, 12]),
+        // Devices are replica * 2 + partition. Without a channel: replicas, each partition on its own.
+        (both, "", "{{0,1}}", [5, 10, 5, 10]),
+        // With one: replicas with all their partitions.
+        (both, "channel_id=1, ", "{{0},{1}}", [3, 3, 12, 12]),
+        (both, devices, "{{0,3},{1,2}}", [9, 6, 6, 9]),
+    ] {
+        let text = format!(
+            "HloModule groups, {header}
+add {{ x = s32[] parameter(0)
+  y = s32[] parameter(1)
+  ROOT r = s32[] add(x, y) }}
+ENTRY e {{
+  x = s32[1] parameter(0)
+  ROOT s = s32[1] all-reduce(x), {ids}replica_groups={groups}, to_apply=add
+}}"
+        );
+        let module = parse(&text);
+        let plan = reference_plan(&module).unwrap();
+        let mut executable = Executable::new(&module, &plan, ExecConfig::default()).unwrap();
+        let inputs = [1, 2, 4, 8].map(|x| [s32s(&[x], &[1])]);
+        let lists = inputs.each_ref().map(|x| &x[..]);
+        let found = executable.execute_devices(&lists).unwrap();
+        let expected = sums.map(|x| vec![s32s(&[x], &[1])]);
+        assert_eq!(found, expected, "{header}, {ids}{groups}");
+    }
+}
+
 #[test]
 fn groups_of_devices_that_do_not_exist_are_refused() {
     for (groups, partitions) in [
@@ -133,6 +188,9 @@ fn groups_of_devices_that_do_not_exist_are_refused() {
         ("{{0,0}}", 2),
         ("{{0}}", 2),
         ("{{0,1},{1}}", 2),
+        ("{{0,1},{2}}", 4),
+        ("[2,2]<=[4]", 2),
+        ("mesh['a'=4] {'a'}", 2),
     ] {
         let text = format!(
             "HloModule groups, num_partitions={partitions}
@@ -158,5 +216,97 @@ ENTRY e {{
             error.contains("%s") || error.contains("`s`"),
             "{groups}: {error}"
         );
+    }
+}
+
+#[test]
+fn two_senders_to_one_device_are_refused() {
+    let text = "HloModule clash, num_partitions=2
+ENTRY e {
+  x = f32[] parameter(0)
+  ROOT p = f32[] collective-permute(x), channel_id=1, source_target_pairs={{0,1},{1,1}}
+}";
+    let module = parse(text);
+    let plan = reference_plan(&module).unwrap();
+    let error = Executable::new(&module, &plan, ExecConfig::default()).unwrap_err();
+    assert!(
+        error.to_string().contains("two devices send to device 1"),
+        "{error}"
+    );
+}
+
+/// Two devices, and what each does with its number (of type `s32[2]`).
+fn transfers(body: &str, recv: &str) -> String {
+    let pairs = "channel_id=3, frontend_attributes={_xla_send_recv_source_target_pairs={{0,1}}}";
+    let body = body.replace("PAIRS", pairs);
+    let recv = recv.replace("PAIRS", pairs);
+    format!("HloModule mail, num_partitions=2, is_scheduled=true\n{body}\n{recv}\n}}")
+}
+
+const SEND: &str = "ENTRY e {
+  x = s32[2]{0} parameter(0)
+  t = token[] after-all()
+  s = (s32[2]{0}, u32[], token[]) send(x, t), PAIRS
+  d = token[] send-done(s), PAIRS";
+
+fn run_mail(text: &str, async_mode: AsyncMode) -> Result<Vec<Vec<HostArray>>, String> {
+    let module = parse(text);
+    let plan = reference_plan(&module).unwrap();
+    let config = ExecConfig {
+        async_mode,
+        poison: true,
+        ..ExecConfig::default()
+    };
+    let mut executable = Executable::new(&module, &plan, config).map_err(|e| e.to_string())?;
+    let (zero, one) = ([s32s(&[1, 2], &[2])], [s32s(&[3, 4], &[2])]);
+    executable
+        .execute_devices(&[&zero, &one])
+        .map_err(|e| e.to_string())
+}
+
+#[test]
+fn what_one_sends_the_other_receives() {
+    let text = transfers(
+        SEND,
+        "  r = (s32[2]{0}, u32[], token[]) recv(d), PAIRS
+  e = (s32[2]{0}, token[]) recv-done(r), PAIRS
+  ROOT g = s32[2]{0} get-tuple-element(e), index=0",
+    );
+    for mode in [AsyncMode::Start, AsyncMode::Done, AsyncMode::Random(7)] {
+        // To device 0 nobody sends.
+        let expected = [vec![s32s(&[0, 0], &[2])], vec![s32s(&[1, 2], &[2])]];
+        assert_eq!(run_mail(&text, mode).unwrap(), expected, "{mode:?}");
+    }
+}
+
+#[test]
+fn transfers_without_their_partner_are_errors() {
+    let never_received = transfers(SEND, "  ROOT y = s32[2]{0} negate(x)");
+    let never_sent = transfers(
+        "ENTRY e {
+  x = s32[2]{0} parameter(0)
+  d = token[] after-all()",
+        "  r = (s32[2]{0}, u32[], token[]) recv(d), PAIRS
+  e = (s32[2]{0}, token[]) recv-done(r), PAIRS
+  ROOT g = s32[2]{0} get-tuple-element(e), index=0",
+    );
+    let other_size = transfers(
+        SEND,
+        "  r = (s32[3]{0}, u32[], token[]) recv(d), PAIRS
+  e = (s32[3]{0}, token[]) recv-done(r), PAIRS
+  ROOT g = s32[3]{0} get-tuple-element(e), index=0",
+    );
+    let nobody = never_received.replace("{{0,1}}", "{{0,5}}");
+    for (text, words) in [
+        (
+            never_received,
+            "device 0 sends at %s what device 1 never receives",
+        ),
+        (never_sent, "device 0 has ended, device 1 waits at %r"),
+        (other_size, "%s sends 8 bytes, %r receives 12"),
+        (nobody, "not pairs of its 2 devices"),
+    ] {
+        let error = run_mail(&text, AsyncMode::Start).unwrap_err();
+        assert!(error.contains(words), "{words}: {error}");
     }
 }

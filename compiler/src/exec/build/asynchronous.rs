@@ -1,4 +1,4 @@
-//! Copies, computations and collectives that are carried out at their start or at their done.
+//! Copies, computations, collectives and transfers that are carried out at their start or at their done.
 
 use slabplan_ir::Opcode;
 use slabplan_ir::attr::AttrName;
@@ -6,6 +6,7 @@ use slabplan_ir::entity::{CompId, EntityId, InstrId};
 
 use super::Builder;
 use crate::exec::collective::Collective;
+use crate::exec::mail::{Direction, Transfer};
 use crate::exec::order::callees;
 use crate::exec::program::{ArrayInfo, Leaf, Step};
 use crate::exec::{ExecError, flat};
@@ -136,6 +137,35 @@ impl Builder<'_> {
         self.program.most_refs = self.program.most_refs.max(2);
         self.program.collectives.push(collective);
         self.push(Step::Collective(self.program.collectives.len() as u32 - 1));
+        Ok(())
+    }
+
+    /// A `send` or `recv`, or the end of one.
+    pub(super) fn transfer(&mut self, id: InstrId) -> Result<(), ExecError> {
+        let (direction, start) = match self.module.instrs[id].opcode {
+            Opcode::Send | Opcode::SendDone => (Direction::Send, Opcode::Send),
+            _ => (Direction::Receive, Opcode::Recv),
+        };
+        let Some(start) = self.start_to_run_here(id, start) else {
+            return Ok(());
+        };
+        let leaf = match direction {
+            Direction::Send => self.single_leaf(self.module.instrs[start].operands[0])?,
+            Direction::Receive => self.leaf_at(start, &[0])?,
+        };
+        let bytes = self.program.info(leaf).map.dense_bytes();
+        let slots = self
+            .program
+            .mail
+            .of_devices(self.module, start, direction, bytes)?;
+        self.program.transfers.push(Transfer {
+            instr: self.module.name_of(start).into(),
+            leaf,
+            direction,
+            bytes,
+            slots,
+        });
+        self.push(Step::Transfer(self.program.transfers.len() as u32 - 1));
         Ok(())
     }
 }

@@ -20,6 +20,7 @@ use slabplan_ir::{Opcode, Positions};
 use crate::exec::constant::dense_literal;
 use crate::exec::fusion::Fusion;
 use crate::exec::kernels::{Elementwise, Kernel, moved_dims};
+use crate::exec::mail::Slots;
 use crate::exec::order::{ProgramOrder, Visit};
 use crate::exec::places::Places;
 use crate::exec::program::{Body, ByteRange, ConstantData, DeviceId, Program, SlabInfo, Step};
@@ -107,6 +108,7 @@ fn empty_program(module: &Module, plan: &Plan, config: &ExecConfig) -> Result<Pr
         ops: Vec::new(),
         moves: Vec::new(),
         collectives: Vec::new(),
+        transfers: Vec::new(),
         device_ids: Vec::new(),
         switches: Vec::new(),
         ended: Vec::new(),
@@ -116,6 +118,7 @@ fn empty_program(module: &Module, plan: &Plan, config: &ExecConfig) -> Result<Pr
         slabs,
         requests: BTreeMap::new(),
         exchange: 0,
+        mail: Slots::new(module),
         spare: 0,
         most_refs: 0,
         call_depth: 0,
@@ -268,11 +271,7 @@ impl Builder<'_> {
                 id,
                 "it exchanges data with the host while the program runs: make an argument or a result of that",
             )),
-            O::Send | O::SendDone | O::Recv | O::RecvDone => Err(self.unsupported(
-                id,
-                "a transfer by send and recv has no partner here: use collective-permute between devices, \
-                 arguments and results with the host",
-            )),
+            O::Send | O::SendDone | O::Recv | O::RecvDone => self.transfer(id),
             _ if runs_as_loop(self.module, id)? => {
                 let fusion = Fusion::of_instr(self.module, id, self.threads())?;
                 self.op(id, Body::Fusion(fusion))

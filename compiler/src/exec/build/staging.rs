@@ -5,6 +5,7 @@ use slabplan_ir::pieces::piece_order;
 
 use super::Builder;
 use crate::exec::ExecError;
+use crate::exec::fusion::Fusion;
 use crate::exec::program::{
     Access, Body, ByteRange, Cut, CutOut, Leaf, Move, Moves, Op, Operand, ResultLeaf, Step, Way,
 };
@@ -210,9 +211,11 @@ impl Builder<'_> {
         }
         let touched: Vec<Leaf> = moves.iter().flat_map(|m| [m.from, m.to]).collect();
         let scratch = self.scratch(owner, end, touched.into_iter())?;
+        let threads = self.threads();
         self.program.moves.push(Moves {
             list: moves.into(),
             scratch,
+            threads,
         });
         self.push(Step::Move(self.program.moves.len() as u32 - 1));
         Ok(())
@@ -240,6 +243,13 @@ impl Builder<'_> {
         let shape = self.module.instrs[id].shape;
         if self.module.shapes.array(shape).is_none() {
             return Ok(()); // A tuple's elements forward.
+        }
+        let (from, to) = (self.single_leaf(operand)?, self.single_leaf(id)?);
+        let (from, to) = (self.program.info(from), self.program.info(to));
+        if from.plain && to.plain && from.map != to.map {
+            // Into another order of dimensions in one pass, without a dense form in between.
+            let fusion = Fusion::of_instr(self.module, id, self.threads())?;
+            return self.op(id, Body::Fusion(fusion));
         }
         self.move_instr(id, operand, id)
     }

@@ -1,20 +1,21 @@
 //! Reductions of one array with one associative operation: whole stretches of memory at a time.
 //!
-//! Where the innermost dimension is folded away, [`LANES`] accumulators take the elements of a row
+//! Where the innermost dimension is folded away, some accumulators take the elements of a row
 //! in turn and are folded together at its end; where it is kept, rows are added to a row of
 //! accumulators. The order of all operations follows from the shape alone.
 
+use super::accumulate::{ACCUMULATORS, Accumulate};
 use super::convert::Convert;
 use super::lanes::{Loop2, fill};
-use super::reducer::Reducer;
+use super::reducer::{Reducer, Simple};
 use super::walk::{Axes, Walk, merge, volume};
 use super::{ArrayMut, ArrayRef, Run};
 
-/// Accumulators of a row; most accumulators side by side.
+/// Accumulators of a row where they can't stay in registers; most accumulators side by side.
 const LANES: usize = 256;
 const COLUMNS: usize = 2048;
-/// Elements of a row that are folded on their own.
-const PIECE: usize = 1 << 16;
+/// Elements of a row that are folded on their own, so that no accumulator takes in so many that rounding adds up.
+const PIECE: usize = 1 << 13;
 /// Rows shorter than this are not worth folding lane by lane.
 const MIN_ROW: usize = 16;
 /// Elements below which one thread does all.
@@ -24,6 +25,8 @@ const SEQUENTIAL: usize = 1 << 16;
 #[derive(Debug)]
 pub(super) struct Folds {
     op: Loop2,
+    /// The same with accumulators in registers.
+    accumulate: Option<Accumulate>,
     /// Bytes of an element and of an accumulator, and the conversions between them.
     width: usize,
     wide: usize,
@@ -53,7 +56,11 @@ impl Folds {
         reduced: &[(usize, usize)],
         threads: usize,
     ) -> Option<Self> {
-        let (op, widen) = reducer.simple()?;
+        let Simple {
+            op,
+            accumulate,
+            widen,
+        } = reducer.simple()?;
         let mut expected = 1;
         let dense = kept.iter().rev().all(|&(size, _, step)| {
             let fits = step == expected;
@@ -79,6 +86,7 @@ impl Folds {
         let width = reducer.width(0);
         Some(Self {
             op,
+            accumulate,
             width,
             wide: reducer.register_width(),
             widen,
@@ -91,6 +99,11 @@ impl Folds {
 
     fn part_bytes(&self) -> usize {
         3 * COLUMNS * self.wide
+    }
+
+    /// Accumulators of a row.
+    fn row_lanes(&self) -> usize {
+        self.accumulate.map_or(LANES, |_| ACCUMULATORS)
     }
 
     /// Accumulators that a task keeps at a time, and results of one index of `kept`.
@@ -178,17 +191,30 @@ impl Folds {
         lanes.set(init, 1);
         total.copy_from_slice(&lanes.accumulators[..self.wide]);
         let mut walk = Walk::new(&self.reduced);
+        let most = self.row_lanes();
         // Pieces are folded on their own; short rows share one piece.
         let (mut held, mut filled) = (0, 0);
         loop {
             let at = (start + walk.position()) * self.width;
-            for chunk in data[at..at + row * self.width].chunks(LANES * self.width) {
-                let n = chunk.len() / self.width;
-                let (old, new) = chunk.split_at(filled.min(n) * self.width);
-                lanes.add(old);
-                lanes.load(new, filled);
-                filled = filled.max(n);
-                held += n;
+            let mut rest = &data[at..at + row * self.width];
+            while !rest.is_empty() {
+                let left = rest.len() / self.width;
+                if filled == most && left >= most {
+                    let lines = (left / most).min((PIECE - held).div_ceil(most));
+                    let (now, later) = rest.split_at(lines * most * self.width);
+                    lanes.add_lines(now, most);
+                    held += lines * most;
+                    rest = later;
+                } else {
+                    let n = most.min(left);
+                    let (now, later) = rest.split_at(n * self.width);
+                    let (old, new) = now.split_at(filled.min(n) * self.width);
+                    lanes.add(old);
+                    lanes.load(new, filled);
+                    filled = filled.max(n);
+                    held += n;
+                    rest = later;
+                }
                 if held >= PIECE {
                     lanes.fold_into(filled, total);
                     (held, filled) = (0, 0);
@@ -299,11 +325,21 @@ impl<'a> Lanes<'a> {
             }
         };
         (self.of.op)(&self.accumulators[range], elements, &mut self.next[range]);
-        if n == LANES || n == COLUMNS {
-            // There are no others: rows have at most `LANES`, and of columns all are added to.
+        if n == self.of.row_lanes() || n == COLUMNS {
+            // There are no others: rows have no more, and of columns all are added to.
             std::mem::swap(&mut self.accumulators, &mut self.next);
         } else {
             self.accumulators[range].copy_from_slice(&self.next[range]);
+        }
+    }
+
+    /// Adds lines of `n` elements to the first `n`, which all hold something.
+    fn add_lines(&mut self, elements: &[u8], n: usize) {
+        match self.of.accumulate {
+            Some(accumulate) => accumulate(&mut self.accumulators[..n * self.of.wide], elements),
+            None => elements
+                .chunks(n * self.of.width)
+                .for_each(|line| self.add(line)),
         }
     }
 

@@ -74,9 +74,14 @@ impl<F: FnOnce()> pulp::WithSimd for Vectorized<F> {
     }
 }
 
+/// Runs a loop with the best vector instructions.
+pub(super) fn vectorized(f: impl FnOnce()) {
+    pulp::Arch::new().dispatch(Vectorized(f));
+}
+
 /// [`map1`] with the best vector instructions.
 pub(super) fn vector1<A: Scalar, R: Scalar>(x: &[u8], out: &mut [u8], f: impl Fn(A) -> R) {
-    pulp::Arch::new().dispatch(Vectorized(|| map1(x, out, f)));
+    vectorized(|| map1(x, out, f));
 }
 
 /// [`map2`] with the best vector instructions.
@@ -86,7 +91,7 @@ pub(super) fn vector2<A: Scalar, B: Scalar, R: Scalar>(
     out: &mut [u8],
     f: impl Fn(A, B) -> R,
 ) {
-    pulp::Arch::new().dispatch(Vectorized(|| map2(x, y, out, f)));
+    vectorized(|| map2(x, y, out, f));
 }
 
 /// [`map3`] with the best vector instructions.
@@ -97,7 +102,7 @@ pub(super) fn vector3<A: Scalar, B: Scalar, C: Scalar, R: Scalar>(
     out: &mut [u8],
     f: impl Fn(A, B, C) -> R,
 ) {
-    pulp::Arch::new().dispatch(Vectorized(|| map3(x, y, z, out, f)));
+    vectorized(|| map3(x, y, z, out, f));
 }
 
 /// Fills `out` with copies of `element`, whose length divides `out`'s.

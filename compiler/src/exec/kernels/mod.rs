@@ -61,6 +61,7 @@ mod dimension_size;
 mod rng;
 mod rng_stateless;
 
+mod accumulate;
 mod cumulative;
 mod folds;
 mod map;

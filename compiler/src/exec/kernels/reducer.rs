@@ -5,6 +5,7 @@ use std::ops::Range;
 use slabplan_ir::{CompId, ElementType, Opcode};
 
 use super::KernelError;
+use super::accumulate::{Accumulate, accumulate};
 use super::convert::Convert;
 use super::elementwise::is_narrow;
 use super::lanes::{Loop2, fill};
@@ -19,6 +20,17 @@ pub(super) struct Reducer {
     /// One for each array that is reduced.
     parts: Vec<Part>,
     associative: bool,
+    accumulate: Option<Accumulate>,
+}
+
+/// An associative operation on one array.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Simple {
+    pub(super) op: Loop2,
+    /// The same on many elements at a time.
+    pub(super) accumulate: Option<Accumulate>,
+    /// Conversions of elements to the type it computes in, and back.
+    pub(super) widen: Option<(Convert, Convert)>,
 }
 
 /// How the elements of one array enter and leave the registers.
@@ -53,6 +65,7 @@ impl Reducer {
                 })
                 .collect(),
             associative: operation.is_some_and(is_associative),
+            accumulate: None,
         };
         let (Some(opcode), &[ty]) = (operation, types) else {
             return Ok(plain(program));
@@ -68,15 +81,20 @@ impl Reducer {
         if register_type != ty {
             reducer.parts[0].widen =
                 Convert::new(ty, register_type).zip(Convert::new(register_type, ty));
+        } else {
+            reducer.accumulate = accumulate(opcode, ty);
         }
         Ok(reducer)
     }
 
-    /// The loop of an associative operation on one array, and the conversions of its elements to
-    /// the type it computes in and back.
-    pub(super) fn simple(&self) -> Option<(Loop2, Option<(Convert, Convert)>)> {
+    /// How to fold one array with an associative operation, if this is one.
+    pub(super) fn simple(&self) -> Option<Simple> {
         let op = self.program.binary_loop().filter(|_| self.associative)?;
-        Some((op, self.parts[0].widen))
+        Some(Simple {
+            op,
+            accumulate: self.accumulate,
+            widen: self.parts[0].widen,
+        })
     }
 
     /// Bytes of an element in a register of part 0.

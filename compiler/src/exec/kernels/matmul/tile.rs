@@ -3,7 +3,7 @@
 use std::array;
 use std::ops::{Add, Mul};
 
-use bytemuck::cast_slice;
+use bytemuck::{cast_slice, pod_read_unaligned};
 use pulp::Simd;
 
 use super::super::complex::Complex;
@@ -16,6 +16,8 @@ pub(super) const ROWS: usize = 12;
 pub(super) const LINE: usize = 128;
 /// Rows and columns computed at a time where there are few registers.
 const FEW: usize = 4;
+/// Registers of sums that a product of two lines is kept in.
+const SUMS: usize = 4;
 const FEW_COLUMNS: usize = 8;
 
 /// A tile of sums, row by row.
@@ -44,6 +46,13 @@ pub(in super::super) trait Accumulator: Scalar {
     /// Runs `op` with the vector instructions that [`tile`](Self::tile) makes use of.
     fn dispatch<Op: pulp::WithSimd>(op: Op) -> Op::Output {
         op.with_simd(pulp::Scalar)
+    }
+
+    /// The sum of the products of two lines of one length, at any alignment.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "must use the dispatched instructions")]
+    fn line_product<S: Simd>(_: S, x: &[u8], y: &[u8]) -> Self {
+        product(x, y)
     }
 
     /// The products of `R` rows, entry by entry side by side in `a`, with the columns of one line,
@@ -75,12 +84,51 @@ pub(in super::super) trait Accumulator: Scalar {
     }
 }
 
+/// The sum of the products of two lines, in their order.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "must use the dispatched instructions")]
+fn product<T: Accumulator>(x: &[u8], y: &[u8]) -> T {
+    let pairs = x.chunks_exact(T::BYTES).zip(y.chunks_exact(T::BYTES));
+    pairs.fold(T::ZERO, |sum, (x, y)| {
+        sum.add_product(T::load(x), T::load(y))
+    })
+}
+
 macro_rules! real_tile {
-    ($t:ty, $vector:ident, $lanes:ident, $splat:ident, $mul_add:ident) => {
+    ($t:ty, $vector:ident, $lanes:ident, $splat:ident, $mul_add:ident, $add:ident, $reduce:ident) => {
         const ALIGNMENT: usize = align_of::<$t>();
 
         fn dispatch<Op: pulp::WithSimd>(op: Op) -> Op::Output {
             pulp::Arch::new().dispatch(op)
+        }
+
+        #[inline(always)]
+        #[allow(clippy::inline_always, reason = "must use the dispatched instructions")]
+        fn line_product<S: Simd>(simd: S, x: &[u8], y: &[u8]) -> Self {
+            let register = size_of::<S::$vector>();
+            let add_product = |sum, x: &[u8], y: &[u8]| {
+                let (x, y) = (pod_read_unaligned(x), pod_read_unaligned(y));
+                simd.$mul_add(x, y, sum)
+            };
+            let mut sums = [simd.$splat(0.0); SUMS];
+            let blocks = x.len() / (SUMS * register) * (SUMS * register);
+            let ((xs, x), (ys, y)) = (x.split_at(blocks), y.split_at(blocks));
+            let blocks = xs.chunks_exact(SUMS * register);
+            for (x, y) in blocks.zip(ys.chunks_exact(SUMS * register)) {
+                let registers = x.chunks_exact(register).zip(y.chunks_exact(register));
+                for (sum, (x, y)) in sums.iter_mut().zip(registers) {
+                    *sum = add_product(*sum, x, y);
+                }
+            }
+            let whole = x.len() / register * register;
+            let ((xs, x), (ys, y)) = (x.split_at(whole), y.split_at(whole));
+            let registers = xs.chunks_exact(register).zip(ys.chunks_exact(register));
+            for (sum, (x, y)) in sums.iter_mut().zip(registers) {
+                *sum = add_product(*sum, x, y);
+            }
+            let [a, b, c, d] = sums;
+            let sum = simd.$reduce(simd.$add(simd.$add(a, b), simd.$add(c, d)));
+            sum + product::<$t>(x, y)
         }
 
         #[inline(always)]
@@ -150,8 +198,8 @@ macro_rules! accumulator {
     )*};
 }
 accumulator! {
-    f32, 0.0, Add::add, Mul::mul, { real_tile! { f32, f32s, F32_LANES, splat_f32s, mul_add_e_f32s } };
-    f64, 0.0, Add::add, Mul::mul, { real_tile! { f64, f64s, F64_LANES, splat_f64s, mul_add_e_f64s } };
+    f32, 0.0, Add::add, Mul::mul, { real_tile! { f32, f32s, F32_LANES, splat_f32s, mul_add_e_f32s, add_f32s, reduce_sum_f32s } };
+    f64, 0.0, Add::add, Mul::mul, { real_tile! { f64, f64s, F64_LANES, splat_f64s, mul_add_e_f64s, add_f64s, reduce_sum_f64s } };
     i32, 0, i32::wrapping_add, i32::wrapping_mul, {};
     i64, 0, i64::wrapping_add, i64::wrapping_mul, {};
 }

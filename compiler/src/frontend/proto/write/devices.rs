@@ -52,7 +52,7 @@ pub(super) fn replica_groups(
 }
 
 /// `mesh['x'=2,'y'=4], device_ids=([2,4]T(1,0)) {'y','x':(1)2}`
-fn mesh_groups(text: &str) -> Result<MeshGroups, String> {
+pub(crate) fn mesh_groups(text: &str) -> Result<MeshGroups, String> {
     let mut scan = Scan::new(text);
     let mesh = mesh(&mut scan)?;
     scan.eat(",");

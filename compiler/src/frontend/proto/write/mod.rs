@@ -27,6 +27,9 @@ use super::messages::{
     HloModule, InputOutputAlias, Instruction, ProgramShape, Schedule, Sequence, Shape, Window,
 };
 
+pub(crate) use devices::mesh_groups;
+pub(crate) use scan::frontend_attributes;
+
 /// A module as a proto.
 #[derive(Clone, Debug)]
 pub(crate) struct WrittenModule {

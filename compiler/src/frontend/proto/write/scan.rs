@@ -231,7 +231,7 @@ pub(super) fn text(bytes: Vec<u8>) -> Result<String, String> {
 }
 
 /// `{k="v",k={json}}`
-pub(super) fn frontend_attributes(value: &str) -> Result<FrontendAttributes, String> {
+pub(crate) fn frontend_attributes(value: &str) -> Result<FrontendAttributes, String> {
     let mut scan = Scan::new(value);
     let mut map = BTreeMap::new();
     scan.expect("{")?;
