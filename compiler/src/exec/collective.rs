@@ -226,7 +226,7 @@ impl Collective {
         let strips = |at: usize| at * strip.bytes..(at + 1) * strip.bytes;
         match &self.kind {
             Kind::AllReduce(reducer) => {
-                self.reduce(reducer, (inputs, members), n, out, rest, refs)?
+                self.reduce(reducer, (inputs, members), n, out, rest, refs)?;
             }
             Kind::ReduceScatter(reducer) => {
                 let (all, scratch) = rest.split_at_mut(self.operand_bytes[n]);

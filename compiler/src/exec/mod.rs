@@ -32,6 +32,7 @@ mod fusion;
 pub mod io;
 pub mod kernels;
 mod mail;
+mod meet;
 mod mesh_groups;
 mod order;
 mod places;

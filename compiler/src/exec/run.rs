@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::exec::error::ExecError;
 use crate::exec::kernels::{ArrayMut, ArrayRef};
-use crate::exec::mail::{Direction, Mail};
+use crate::exec::mail::Mail;
+use crate::exec::meet::{deadlock, meet, transfer};
 use crate::exec::poison;
 use crate::exec::program::{
     Access, Body, ByteRange, Cut, CutOut, Leaf, Op, Program, ResultLeaf, Step, Switch, Way,
@@ -18,20 +19,20 @@ use slabplan_ir::ElementType;
 /// The memory and the position of one device.
 #[derive(Debug)]
 pub(crate) struct Device {
-    slabs: Vec<Slab>,
+    pub(super) slabs: Vec<Slab>,
     /// The next step.
-    next: u32,
+    pub(super) next: u32,
     /// Where calls return to. Has room for the deepest chain of calls.
     returns: Vec<u32>,
     /// The last predicate tested.
     flag: bool,
     /// Steps taken.
     steps: u64,
-    state: State,
+    pub(super) state: State,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     Running,
     /// At the collective with this number.
     Waiting(u32),
@@ -44,14 +45,14 @@ enum State {
 #[derive(Debug)]
 pub(crate) struct Workspace {
     /// What devices exchange: what the wires between them carry.
-    exchange: Slab,
+    pub(super) exchange: Slab,
     /// Messages from one device to another.
-    mail: Mail,
+    pub(super) mail: Mail,
     /// The dense form of an array whose padding is poisoned.
     spare: Slab,
     refs: Refs,
     /// For the operations inside a fusion.
-    inner: Refs,
+    pub(super) inner: Refs,
     /// Told of every step.
     pub(crate) watch: Option<Arc<Watch>>,
 }
@@ -296,37 +297,6 @@ fn run_device(
     }
 }
 
-/// Sends or receives; false if the partner is not ready.
-fn transfer(
-    program: &Program,
-    n: u32,
-    device: &mut Device,
-    number: usize,
-    work: &mut Workspace,
-    limits: Limits,
-) -> Result<bool, ExecError> {
-    let transfer = &program.transfers[n as usize];
-    match (transfer.direction, transfer.slots[number]) {
-        (Direction::Send, None) => Ok(true),
-        (Direction::Send, Some(slot)) => Ok(work.mail.send(slot, n, transfer.bytes, |message| {
-            device.read(program, transfer.leaf, message);
-        })),
-        (Direction::Receive, None) => {
-            // As XLA does: what nobody sends is zero.
-            let bytes = device.slabs[transfer.leaf.slab as usize].bytes_mut();
-            bytes[program.bytes_of(transfer.leaf)].fill(0);
-            Ok(true)
-        }
-        (Direction::Receive, Some(slot)) => {
-            let message = work.mail.receive(program, slot, transfer)?;
-            if let Some(message) = message {
-                write_result(program, &mut device.slabs, transfer.leaf, message, limits);
-            }
-            Ok(message.is_some())
-        }
-    }
-}
-
 /// The address of the branch to take: an index out of range takes the last.
 fn select_branch(program: &Program, switch: &Switch, device: &Device) -> u32 {
     let last = switch.targets.len() - 1;
@@ -469,60 +439,3 @@ pub(crate) fn aligned(len: usize) -> usize {
 
 /// Alignment of dense arrays in scratch, from its start.
 pub(crate) const STAGE_ALIGN: usize = 64;
-
-/// Carries out the collectives whose groups are complete. Returns whether there was one.
-fn meet(
-    program: &Program,
-    devices: &mut [Device],
-    work: &mut Workspace,
-    limits: Limits,
-) -> Result<bool, ExecError> {
-    let mut met = false;
-    for first in 0..devices.len() {
-        let State::Waiting(n) = devices[first].state else {
-            continue;
-        };
-        let collective = &program.collectives[n as usize];
-        let group = collective.groups.of(first);
-        if group.iter().any(|&d| devices[d].state != State::Waiting(n)) {
-            continue;
-        }
-        for (member, &d) in group.iter().enumerate() {
-            for (k, &leaf) in collective.operands.iter().enumerate() {
-                let range = collective.operand_range(member, k);
-                devices[d].read(program, leaf, &mut work.exchange.bytes_mut()[range]);
-            }
-        }
-        for (member, &d) in group.iter().enumerate() {
-            for (k, &leaf) in collective.results.iter().enumerate() {
-                let of = (member, group.len());
-                collective.run(of, k, work.exchange.bytes_mut(), &mut work.inner)?;
-                let at = collective.results_at();
-                let len = program.info(leaf).map.dense_bytes();
-                let result = &work.exchange.bytes()[at..at + len];
-                write_result(program, &mut devices[d].slabs, leaf, result, limits);
-            }
-            devices[d].state = State::Running;
-        }
-        met = true;
-    }
-    Ok(met)
-}
-
-fn deadlock(program: &Program, devices: &[Device]) -> ExecError {
-    let waiting: Vec<String> = devices
-        .iter()
-        .enumerate()
-        .map(|(n, d)| match d.state {
-            State::Finished => format!("device {n} has ended"),
-            State::Blocked => format!("device {n} waits at %{}", program.name(d.next)),
-            _ => format!(
-                "device {n} waits at %{}",
-                program.name(d.next.saturating_sub(1))
-            ),
-        })
-        .collect();
-    ExecError::Deadlock {
-        waiting: waiting.join(", "),
-    }
-}

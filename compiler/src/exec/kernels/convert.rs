@@ -46,10 +46,13 @@ impl Convert {
             (E::Bf16, E::F32) => |x, out| vector1(x, out, bf16::to_f32),
             (E::F32, E::F16) => |x, out| map1(x, out, f16::from_f32),
             (E::F16, E::F32) => |x, out| map1(x, out, f16::to_f32),
-            (E::S32, E::F32) => |x, out| map1(x, out, |x: i32| x as f32),
-            (E::F32, E::S32) => |x, out| map1(x, out, |x: f32| x as i32),
-            (E::Pred, E::F32) => |x, out| map1(x, out, |x: bool| f32::from(u8::from(x))),
-            (E::Pred, E::S32) => |x, out| map1(x, out, |x: bool| i32::from(x)),
+            (E::F64, E::F32) => |x, out| vector1(x, out, |x: f64| x as f32),
+            (E::F32, E::F64) => |x, out| vector1(x, out, |x: f32| f64::from(x)),
+            (E::S32, E::F32) => |x, out| vector1(x, out, |x: i32| x as f32),
+            (E::F32, E::S32) => |x, out| vector1(x, out, |x: f32| x as i32),
+            (E::U8, E::F32) => |x, out| vector1(x, out, |x: u8| f32::from(x)),
+            (E::Pred, E::F32) => |x, out| vector1(x, out, |x: bool| f32::from(u8::from(x))),
+            (E::Pred, E::S32) => |x, out| vector1(x, out, |x: bool| i32::from(x)),
             _ => {
                 let (kind, load) = load(from)?;
                 return Some(Self::Wide {

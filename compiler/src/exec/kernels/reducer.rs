@@ -78,11 +78,11 @@ impl Reducer {
             return Ok(plain(program));
         };
         let mut reducer = plain(simple);
-        if register_type != ty {
+        if register_type == ty {
+            reducer.accumulate = accumulate(opcode, ty);
+        } else {
             reducer.parts[0].widen =
                 Convert::new(ty, register_type).zip(Convert::new(register_type, ty));
-        } else {
-            reducer.accumulate = accumulate(opcode, ty);
         }
         Ok(reducer)
     }
