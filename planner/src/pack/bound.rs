@@ -45,8 +45,8 @@ fn sums(model: &Model, count: impl Fn(u32, &Part) -> Option<u64>) -> Vec<u64> {
 
 /// The most that is taken up in one section by what starts at multiples of one step, for the best of the coarsest
 /// alignments: all but the highest keep others out up to the next multiple. Nothing may be shared.
-/// O(sections + parts) for each of [`STEPS`] alignments.
-fn aligned_load(model: &Model) -> u64 {
+/// O(sections + parts) for each of [`STEPS`] alignments, and asks before each whether to go on.
+fn aligned_load(model: &Model, ask: &mut dyn FnMut() -> Control) -> u64 {
     let mut steps: Vec<u64> = Vec::new();
     for unit in &model.units {
         let align = unit.residue.align_and_phase().0;
@@ -72,7 +72,8 @@ fn aligned_load(model: &Model) -> u64 {
         let fullest = sums(model, padded).into_iter().max();
         fullest.unwrap_or(0).saturating_sub(padding.unwrap_or(0))
     };
-    steps.into_iter().map(of).max().unwrap_or(0)
+    let asked = steps.into_iter().take_while(|_| ask() == Control::Continue);
+    asked.map(of).max().unwrap_or(0)
 }
 
 /// Alignments that [`aligned_load`] looks at.
@@ -97,7 +98,7 @@ pub(super) fn lower_bound(
     let load = if problem.may_share.is_empty() {
         let load = max_load(model);
         if ask() == Control::Continue {
-            load.max(aligned_load(model))
+            load.max(aligned_load(model, ask))
         } else {
             load
         }

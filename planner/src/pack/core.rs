@@ -13,18 +13,31 @@ use super::search::{Space, Standing, improve};
 use std::cell::{Cell, RefCell};
 
 /// A set of sections, and the units that are live there.
+#[derive(Clone)]
 pub(super) struct Core<'a> {
     model: &'a Model,
     is_hot: Vec<bool>,
 }
 
-/// A packing of a core.
+/// A packing of a core; of nothing where there was no time.
+#[derive(Default)]
 pub(super) struct CorePacking {
     /// Units and their offsets.
     pub(super) offsets: Vec<(u32, u64)>,
     pub(super) height: u64,
     /// No packing of the core, nor of the whole, is lower.
     pub(super) bound: u64,
+}
+
+impl CorePacking {
+    /// Offsets by unit of the model; of those that are not in the core, 0.
+    pub(super) fn by_unit(&self, model: &Model) -> Vec<u64> {
+        let mut offsets = vec![0; model.units.len()];
+        for &(unit, offset) in &self.offsets {
+            offsets[unit as usize] = offset;
+        }
+        offsets
+    }
 }
 
 /// Lasting units among so many are not stacked where that might waste bytes on alignment.
@@ -82,6 +95,9 @@ impl<'a> Core<'a> {
     /// Adds the fullest section of each of the units; false when there was nothing to add, or more than `most` units
     /// would be in.
     pub(super) fn grow(&mut self, loads: &[u64], units: &[u32], most: usize) -> bool {
+        if units.len() > most {
+            return false;
+        }
         let mut has_grown = false;
         for &unit in units {
             let sections = self
@@ -108,6 +124,9 @@ impl<'a> Core<'a> {
     ) -> CorePacking {
         let members = self.flags();
         let (whole, from) = self.model.restrict(|unit| members[unit as usize]);
+        if tick(0) == Control::Stop {
+            return CorePacking::default();
+        }
         let (lasting, base) = stack_lasting(self.model, &whole, &from);
         let is_lasting: Vec<bool> = {
             let mut flags = vec![false; whole.units.len()];

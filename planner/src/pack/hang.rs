@@ -57,6 +57,9 @@ impl Hanging {
             return None;
         }
         let small = timeline.only(|unit| !apart[unit as usize] && class(unit) < limit);
+        if tick(0) == Control::Stop {
+            return None;
+        }
         let mut depth = vec![0; model.units.len()];
         let (deepest, control) = small.place(model, &mut depth, tick);
         if control == Control::Stop {

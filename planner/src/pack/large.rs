@@ -2,12 +2,12 @@
 //! ([`Core`]), the large units by size around them, and the small ones hung from the ceiling ([`Hanging`]).
 
 use super::bound::loads;
-use super::core::Core;
+use super::core::{Core, CorePacking};
 use super::hang::{Hanging, size_class};
 use super::heuristics::{TICK, due};
 use super::mend::mend;
 use super::model::Model;
-use super::occupancy::Occupancy;
+use super::occupancy::{MOST_RANGES, Occupancy};
 use super::online::Timeline;
 use super::packing::{Control, Effort, PackConfig};
 use super::radix;
@@ -20,76 +20,167 @@ const CORE: usize = 250;
 /// Units of the last core.
 const LARGEST_CORE: usize = 4_000;
 
+/// Gaps that a unit may be placed in, at every point of time, where time is short.
+const FEW_RANGES: usize = 32;
+
 /// Part of the bound that what hangs may take up, by size classes at their most.
 const HANGING: u64 = 8;
 
 /// Packs a core, lays the other units out around it, and starts again with what did not fit added to the core. The
 /// proofs of a core hold for the whole where `is_exact`.
 pub(super) fn pack(run: &mut Run<'_>, model: &Model, config: &PackConfig, is_exact: bool) {
-    const NAME: &str = "core, then first fit";
     if run.is_over() {
         return;
     }
-    let room = run.bound / HANGING;
-    let (rounds, nodes, leeway) = match config.effort {
-        Effort::Fast => (1, 500, run.bound / 256),
-        Effort::Default => (8, 3_000, 0),
-        Effort::Max => (40, 50_000, 0),
-    };
-    let timeline = Timeline::new(model);
+    let plan = Plan::of(config.effort, run.bound);
+    let timeline = Timeline::new(model, &mut |nodes| run.tick(nodes, ONLINE));
     in_order_of_time(run, model, &timeline, None);
-    if run.is_over() {
+    if run.is_over() || run.height() <= run.bound + plan.leeway {
         return;
     }
-    let loads = loads(model);
+    let (loads, room) = (loads(model), run.bound / HANGING);
     let mut tick = |nodes| run.tick(nodes, ONLINE);
-    let mut core = Core::hottest(model, &loads, (CORE, LARGEST_CORE), &mut tick);
+    let core = Core::hottest(model, &loads, (CORE, LARGEST_CORE), &mut tick);
     let hanging = Hanging::new(model, &timeline, &core.flags(), room, &mut tick);
     let Some(hanging) = hanging else {
         return;
     };
-    in_order_of_time(run, model, &timeline, Some(&hanging));
-    if run.is_over() || run.height() <= run.bound + leeway {
-        return;
+    if config.effort != Effort::Fast {
+        in_order_of_time(run, model, &timeline, Some(&hanging));
     }
-    let mut start: Option<Vec<u64>> = None;
-    for _ in 0..rounds {
-        let mut before = 0;
-        let inner = core.pack(
-            start.as_deref(),
-            run.bound,
-            nodes,
-            config.variation,
-            |spent| {
-                let more = spent - std::mem::replace(&mut before, spent);
-                run.tick(more, NAME)
-            },
-        );
-        if is_exact {
-            run.bound = run.bound.max(inner.bound);
-        }
-        let ceiling = run.bound.max(inner.height) + leeway;
-        let bound = run.bound;
-        let mut tick = |nodes| run.tick(nodes, NAME);
-        let ceiling = ceiling / timeline.step * timeline.step;
-        let Some(mut layout) = lay_out(model, &hanging, &inner.offsets, ceiling, &mut tick) else {
-            return;
-        };
-        let is_mended = config.effort != Effort::Fast
-            && tick(0) == Control::Continue
-            && mend(model, &mut layout.offsets, bound, &mut tick);
-        let name = if is_mended {
-            "core, then first fit and ejections"
-        } else {
-            NAME
-        };
-        run.consider(model, &layout.offsets, name);
-        if run.is_over() || !core.grow(&loads, &layout.too_high, LARGEST_CORE) {
+    let large = Large {
+        model,
+        loads,
+        hanging,
+        step: timeline.step,
+        variation: config.variation,
+        is_exact,
+    };
+    let mut stage = Stage { core, start: None };
+    for &(rounds, nodes) in plan.passes {
+        if run.tick(0, NAME) == Control::Stop || run.is_over() {
             return;
         }
-        start = Some(layout.offsets);
+        // A pass begins where the one before first lacked nodes.
+        match large.pass(run, stage, &plan, (rounds, nodes)) {
+            Some(short) => stage = short,
+            None => return,
+        }
     }
 }
+
+/// How much is done.
+struct Plan {
+    /// Rounds, and nodes for the core in each.
+    passes: &'static [(usize, u64)],
+    /// What the height may exceed the bound by.
+    leeway: u64,
+    /// Whether layouts are mended, and in how many gaps units are looked for.
+    is_mended: bool,
+    ranges: usize,
+}
+
+impl Plan {
+    fn of(effort: Effort, bound: u64) -> Self {
+        match effort {
+            Effort::Fast => Self {
+                passes: &[(1, 500)],
+                leeway: bound / 128,
+                is_mended: false,
+                ranges: FEW_RANGES,
+            },
+            Effort::Default => Self {
+                passes: &[(8, 3_000), (6, 30_000)],
+                leeway: 0,
+                is_mended: true,
+                ranges: MOST_RANGES,
+            },
+            Effort::Max => Self {
+                passes: &[(8, 3_000), (40, 50_000), (40, 500_000)],
+                leeway: 0,
+                is_mended: true,
+                ranges: MOST_RANGES,
+            },
+        }
+    }
+}
+
+/// Where a round begins: a core, and where its units lie in a packing.
+struct Stage<'a> {
+    core: Core<'a>,
+    start: Option<Vec<u64>>,
+}
+
+/// A large problem while it is packed.
+struct Large<'a> {
+    model: &'a Model,
+    /// By section.
+    loads: Vec<u64>,
+    hanging: Hanging,
+    /// The coarsest alignment.
+    step: u64,
+    variation: u32,
+    is_exact: bool,
+}
+
+impl<'a> Large<'a> {
+    /// Rounds of: pack the core, lay the others out around it, take what did not fit into the core. Returns the first
+    /// stage whose core was not packed to the bound, with what was found for it.
+    fn pass(
+        &self,
+        run: &mut Run<'_>,
+        mut stage: Stage<'a>,
+        plan: &Plan,
+        (rounds, nodes): (usize, u64),
+    ) -> Option<Stage<'a>> {
+        let model = self.model;
+        let mut first_short = None;
+        for _ in 0..rounds {
+            let inner = self.search(run, &stage, nodes);
+            if self.is_exact {
+                run.bound = run.bound.max(inner.bound);
+            }
+            if inner.height > run.bound && first_short.is_none() {
+                first_short = Some(Stage {
+                    core: stage.core.clone(),
+                    start: Some(inner.by_unit(model)),
+                });
+            }
+            let ceiling = (run.bound.max(inner.height) + plan.leeway) / self.step * self.step;
+            let bound = run.bound;
+            let mut tick = |nodes| run.tick(nodes, NAME);
+            let standing = Standing::new(model, plan.ranges);
+            let layout = lay_out(standing, &self.hanging, &inner.offsets, ceiling, &mut tick);
+            let mut layout = layout?;
+            let is_mended = plan.is_mended
+                && tick(0) == Control::Continue
+                && mend(model, &mut layout.offsets, bound, &mut tick);
+            let name = if is_mended { MENDED } else { NAME };
+            run.consider(model, &layout.offsets, name);
+            if run.is_over() || !stage.core.grow(&self.loads, &layout.too_high, LARGEST_CORE) {
+                break;
+            }
+            stage.start = Some(layout.offsets);
+        }
+        first_short
+    }
+
+    /// Packs a core with so many nodes and tells of them.
+    fn search(&self, run: &mut Run<'_>, stage: &Stage<'_>, nodes: u64) -> CorePacking {
+        let (start, mut before) = (stage.start.as_deref(), 0);
+        let (core, bound) = (&stage.core, run.bound);
+        core.pack(start, bound, nodes, self.variation, |spent| {
+            let more = spent - std::mem::replace(&mut before, spent);
+            run.tick(more, NAME)
+        })
+    }
+}
+
+/// What [`pack`] calls itself.
+const NAME: &str = "core, then first fit";
+
+/// And where the layout was mended.
+const MENDED: &str = "core, then first fit and ejections";
 
 /// What [`in_order_of_time`] calls itself.
 const ONLINE: &str = "in order of time";
@@ -151,14 +242,14 @@ const ROUNDS: usize = 6;
 /// Places every unit below `ceiling`, as far as it goes. Those of `known` have their offsets already; those of `hanging`
 /// hang from the ceiling. Nothing when `tick` stops it.
 fn lay_out(
-    model: &Model,
+    mut standing: Standing<'_>,
     hanging: &Hanging,
     known: &[(u32, u64)],
     ceiling: u64,
     tick: &mut dyn FnMut(u64) -> Control,
 ) -> Option<Layout> {
+    let model = standing.model;
     let mut is_known = vec![false; model.units.len()];
-    let mut standing = Standing::new(model);
     let is_fixed = |unit: &u32| model.units[*unit as usize].fixed.is_some();
     let fixed: Vec<u32> = (0..model.units.len() as u32).filter(is_fixed).collect();
     standing.place_all(&fixed, tick)?;
@@ -237,10 +328,11 @@ struct Standing<'a> {
 }
 
 impl<'a> Standing<'a> {
-    fn new(model: &'a Model) -> Self {
+    /// Nothing yet; in bytes taken, so many ranges are told apart.
+    fn new(model: &'a Model, ranges: usize) -> Self {
         Self {
             model,
-            occupancy: Occupancy::new(model.sections),
+            occupancy: Occupancy::with_ranges(model.sections, ranges),
             tops: Tops::new(model.sections),
             offsets: vec![0; model.units.len()],
             height: 0,

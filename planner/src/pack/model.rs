@@ -400,7 +400,7 @@ impl Draft {
 }
 
 /// Units between two questions whether to go on.
-const ASKING: usize = 1 << 16;
+const ASKING: usize = 1 << 14;
 
 /// Makes the parts of a unit disjoint: those of the same bytes that touch in time are joined, and where members of the
 /// unit overlap in time and bytes, the stretch of time is cut and the bytes united.
@@ -526,10 +526,9 @@ fn sections(problem: &Problem, is_stopped: &mut dyn FnMut() -> bool) -> Option<(
     }
     spans.list = vec![(0, 0); starts.len()];
     for list in [&mut starts, &mut ends] {
-        if is_stopped() {
+        if radix::sort_by_key(list, is_stopped) {
             return None;
         }
-        radix::sort_by_key(list);
     }
     // At one time, ends come before starts, as spans are half-open.
     let (mut section, mut ended) = (0, 0);

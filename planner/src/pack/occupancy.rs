@@ -8,11 +8,8 @@
 
 use super::model::{Model, Part};
 
-/// Most ranges of one node.
-const MOST_RANGES: usize = 256;
-
-/// Gaps that a node keeps when it has too many.
-const GAPS_KEPT: usize = MOST_RANGES / 2;
+/// Most ranges of one node, where nothing else is asked for.
+pub(super) const MOST_RANGES: usize = 256;
 
 /// Sorted, disjoint, non-touching byte ranges.
 type Ranges = Vec<(u64, u64)>;
@@ -25,6 +22,8 @@ pub(super) struct Occupancy {
     summary: Vec<Ranges>,
     /// By node: what is taken at every section under the node, and not noted further up.
     cover: Vec<Ranges>,
+    /// Most ranges of one node.
+    most: usize,
     /// Some gaps were given up, so that what is noted as taken need not be.
     is_thinned: bool,
     /// Scratch: nodes that bear on a query, with the distance of the part that asks.
@@ -33,11 +32,17 @@ pub(super) struct Occupancy {
 
 impl Occupancy {
     pub(super) fn new(sections: u32) -> Self {
+        Self::with_ranges(sections, MOST_RANGES)
+    }
+
+    /// [`Self::new`] with another limit to the ranges of one node: fewer cost less time, and more bytes.
+    pub(super) fn with_ranges(sections: u32, most: usize) -> Self {
         let leaves = (sections.max(1) as usize).next_power_of_two();
         Self {
             leaves,
             summary: vec![Vec::new(); 2 * leaves],
             cover: vec![Vec::new(); 2 * leaves],
+            most,
             is_thinned: false,
             lists: Vec::new(),
         }
@@ -73,7 +78,7 @@ impl Occupancy {
     fn take(&mut self, node: usize, range: (u64, u64)) {
         for list in [&mut self.cover[node], &mut self.summary[node]] {
             add(list, range);
-            self.is_thinned |= thin(list);
+            self.is_thinned |= thin(list, self.most);
         }
     }
 
@@ -89,7 +94,7 @@ impl Occupancy {
                     // Taken before somewhere below this node, and so below every ancestor.
                     break;
                 }
-                self.is_thinned |= thin(list);
+                self.is_thinned |= thin(list, self.most);
             }
             node >>= 1;
             level += 1;
@@ -261,17 +266,19 @@ fn add(list: &mut Ranges, (low, high): (u64, u64)) -> bool {
     true
 }
 
-/// Gives up the smallest gaps of a list that has grown too long; false when it has not. O(1) for each range added.
-fn thin(list: &mut Ranges) -> bool {
-    if list.len() <= MOST_RANGES {
+/// Gives up the smallest gaps of a list of more than `most` ranges, all but half as many; false when it has not so
+/// many. O(1) for each range added.
+fn thin(list: &mut Ranges, most: usize) -> bool {
+    if list.len() <= most {
         return false;
     }
+    let kept = most / 2;
     let gap = |pair: &[(u64, u64)]| pair[1].0 - pair[0].1;
     let mut gaps: Vec<u64> = list.windows(2).map(gap).collect();
-    let dropped = gaps.len() - GAPS_KEPT;
+    let dropped = gaps.len() - kept;
     let (_, &mut least, larger) = gaps.select_nth_unstable(dropped);
     // Of those that are as small as the smallest kept, the lowest stay.
-    let mut alike = GAPS_KEPT - larger.iter().filter(|&&it| it > least).count();
+    let mut alike = kept - larger.iter().filter(|&&it| it > least).count();
     list.dedup_by(|next, it| {
         let gap = next.0 - it.1;
         let is_kept = gap > least || (gap == least && alike > 0);

@@ -21,9 +21,17 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// The units that an online pass can place. O(n).
-    pub(super) fn new(model: &Model) -> Self {
+    /// The units that an online pass can place; none when `tick` stops it. O(n).
+    pub(super) fn new(model: &Model, tick: &mut dyn FnMut(u64) -> Control) -> Self {
         let step = model.step();
+        let nothing = || Self {
+            units: Vec::new(),
+            ends: Vec::new(),
+            step,
+        };
+        if tick(0) == Control::Stop {
+            return nothing();
+        }
         let is_plain = |&unit: &u32| {
             let it = &model.units[unit as usize];
             let (align, phase) = it.residue.align_and_phase();
@@ -32,8 +40,17 @@ impl Timeline {
             !is_rigid && parts.len() == 1 && parts[0].delta == 0
         };
         let units: Vec<u32> = (0..model.units.len() as u32).filter(is_plain).collect();
-        let ends = units.iter().map(|&unit| (model.parts(unit)[0].end, unit));
-        let ends = radix::by_small_key(ends.collect(), model.sections, |it| it.0);
+        if tick(0) == Control::Stop {
+            return nothing();
+        }
+        let ends: Vec<(u32, u32)> = units
+            .iter()
+            .map(|&unit| (model.parts(unit)[0].end, unit))
+            .collect();
+        if tick(0) == Control::Stop {
+            return nothing();
+        }
+        let ends = radix::by_small_key(ends, model.sections, |it| it.0);
         Self { units, ends, step }
     }
 

@@ -7,27 +7,34 @@ const DIGIT: u32 = 11;
 const FEW: usize = 2_000;
 
 /// Sorts `(key, number)` pairs by key; those of equal keys stay in their order. O(n) for each eleven bits of the
-/// largest key.
-pub(super) fn sort_by_key(list: &mut Vec<(u64, u32)>) {
+/// largest key. Asks before each of these whether to stop, and tells whether it did, with the list half sorted.
+pub(super) fn sort_by_key(
+    list: &mut Vec<(u64, u32)>,
+    is_stopped: &mut dyn FnMut() -> bool,
+) -> bool {
     if list.len() < FEW {
         list.sort_by_key(|it| it.0);
-        return;
+        return false;
     }
     let largest = list.iter().map(|it| it.0).max().unwrap_or(0);
     let mut other = vec![(0, 0); list.len()];
     let mut shift = 0;
     while shift < u64::BITS && largest >> shift > 0 {
+        if is_stopped() {
+            return true;
+        }
         pass(list, &mut other, shift);
         std::mem::swap(list, &mut other);
         shift += DIGIT;
     }
+    false
 }
 
 /// Sorts numbers by key, the largest first; those of equal keys stay in their order.
 pub(super) fn sort_descending(list: &mut [u32], key: impl Fn(u32) -> u64) {
     let largest = list.iter().map(|&it| key(it)).max().unwrap_or(0);
     let mut keyed: Vec<(u64, u32)> = list.iter().map(|&it| (largest - key(it), it)).collect();
-    sort_by_key(&mut keyed);
+    sort_by_key(&mut keyed, &mut || false);
     for (place, it) in list.iter_mut().zip(keyed) {
         *place = it.1;
     }
@@ -91,7 +98,7 @@ mod tests {
             let mut list: Vec<(u64, u32)> = (0..5_000).map(|at| (key(at), at)).collect();
             let mut expected = list.clone();
             expected.sort_unstable();
-            sort_by_key(&mut list);
+            assert!(!sort_by_key(&mut list, &mut || false));
             assert_eq!(list, expected, "{bits} bits");
         }
     }

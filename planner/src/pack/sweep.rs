@@ -110,8 +110,8 @@ impl Boxes {
                 list.push(ByteRange { low, high, unit });
             }
         }
-        radix::sort_by_key(&mut begins);
-        radix::sort_by_key(&mut ends);
+        radix::sort_by_key(&mut begins, &mut || false);
+        radix::sort_by_key(&mut ends, &mut || false);
         Self {
             list,
             begins,
