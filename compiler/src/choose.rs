@@ -5,8 +5,10 @@
 //! bytes is not higher, than with the program as it is. Of those admitted the one with the lowest
 //! peak of HBM comes first, then the one with fewest padded bytes. That one is planned again with the
 //! effort asked for, and kept if then, too, no slab is larger than that of the program as it is; which
-//! need not be planned where the other is below its certificate.
+//! need not be planned where the other is below its certificate. Candidates are planned side by side; what is kept
+//! does not depend on how many threads there are.
 
+use rayon::prelude::*;
 use slabplan_ir::{Bytes, Module, Target};
 use slabplan_planner::Planned;
 use slabplan_planner::layouts::value_bytes;
@@ -55,10 +57,8 @@ pub(crate) fn choose(
     if wanted == Transforms::NONE {
         return plan(module, target, config);
     }
-    let mut search = Search::start(module, target, config)?;
-    for transforms in combinations(wanted) {
-        search.try_program(0, transforms, None)?;
-    }
+    let mut search = Search::new(module, target, config);
+    search.try_transforms(wanted)?;
     if wanted.rewrite {
         search.try_rewrites()?;
     }
@@ -106,17 +106,22 @@ struct Search<'a> {
 struct Candidate {
     program: usize,
     transforms: Transforms,
+    /// How the program was rewritten, if it was, and its regions.
+    view: Option<CostView>,
     rewritten: Vec<RegionReport>,
 }
 
+/// What is kept of the quick plan of a candidate.
+struct Tried {
+    trial: Trial,
+    notes: Vec<String>,
+    /// What every order of the candidate needs.
+    certificate: Bytes,
+}
+
 impl<'a> Search<'a> {
-    /// Plans the program as it is.
-    fn start(
-        module: Module,
-        target: &'a Target,
-        config: &'a CompileConfig,
-    ) -> Result<Self, PassError> {
-        let mut this = Self {
+    fn new(module: Module, target: &'a Target, config: &'a CompileConfig) -> Self {
+        Self {
             target,
             config,
             programs: vec![module],
@@ -125,29 +130,34 @@ impl<'a> Search<'a> {
             notes: Vec::new(),
             regions: Vec::new(),
             certificate: Bytes::ZERO,
-        };
-        this.certificate = this.try_program(0, Transforms::NONE, None)?;
-        Ok(this)
+        }
     }
 
-    /// Plans one candidate quickly. Gives its certificate.
-    fn try_program(
-        &mut self,
-        program: usize,
-        transforms: Transforms,
-        rewritten: Option<(CostView, Vec<RegionReport>)>,
-    ) -> Result<Bytes, PassError> {
-        let name = trial_name(transforms, rewritten.as_ref().map(|r| r.0));
-        let candidate = Candidate {
-            program,
-            transforms,
-            rewritten: rewritten.map(|r| r.1).unwrap_or_default(),
-        };
-        let mut found = self.plan(&candidate, Effort::Fast)?;
-        self.notes.append(&mut found.notes);
-        self.trials.push(Trial::of(&found, name)?);
-        self.candidates.push(candidate);
-        Ok(found.schedule_bound)
+    /// Plans the program as it is, and with the transforms that are wanted of it, rewriting left out.
+    fn try_transforms(&mut self, wanted: Transforms) -> Result<(), PassError> {
+        let as_given = Candidate::of(0, Transforms::NONE);
+        let others = combinations(wanted).into_iter();
+        let candidates = std::iter::once(as_given)
+            .chain(others.map(|t| Candidate::of(0, t)))
+            .collect();
+        self.try_candidates(candidates)
+    }
+
+    /// Plans candidates quickly, side by side.
+    fn try_candidates(&mut self, candidates: Vec<Candidate>) -> Result<(), PassError> {
+        let tried: Vec<Tried> = candidates
+            .par_iter()
+            .map(|c| Tried::of(self.plan(c, Effort::Fast)?, c.name()))
+            .collect::<Result<_, PassError>>()?;
+        for mut tried in tried {
+            if self.trials.is_empty() {
+                self.certificate = tried.certificate;
+            }
+            self.notes.append(&mut tried.notes);
+            self.trials.push(tried.trial);
+        }
+        self.candidates.extend(candidates);
+        Ok(())
     }
 
     fn plan(&self, candidate: &Candidate, effort: Effort) -> Result<Chosen, PassError> {
@@ -188,17 +198,21 @@ impl<'a> Search<'a> {
         let transforms = self.candidates[self.ranking()[0]].transforms;
         let proposals = rewrite::candidates(&unit.module, self.target, limits);
         self.regions = proposals.regions;
+        let mut candidates = Vec::new();
         for proposed in proposals.candidates {
             match proposed {
                 Err(note) => self.notes.push(note),
                 Ok(c) => {
+                    candidates.push(Candidate {
+                        view: Some(c.view),
+                        rewritten: c.regions,
+                        ..Candidate::of(self.programs.len(), transforms)
+                    });
                     self.programs.push(c.module);
-                    let program = self.programs.len() - 1;
-                    self.try_program(program, transforms, Some((c.view, c.regions)))?;
                 }
             }
         }
-        Ok(())
+        self.try_candidates(candidates)
     }
 
     /// Plans the best candidates with the effort asked for, until one is no larger than the program
@@ -261,25 +275,6 @@ fn is_no_larger(a: &Planned, b: &Planned) -> bool {
     })
 }
 
-fn trial_name(transforms: Transforms, view: Option<CostView>) -> String {
-    if transforms == Transforms::NONE && view.is_none() {
-        return "as given".to_owned();
-    }
-    let mut parts = Vec::new();
-    if let Some(view) = view {
-        parts.push(format!("rewrite ({})", view.name()));
-    }
-    if transforms.layouts == LayoutMode::Memory {
-        parts.push("layouts".to_owned());
-    }
-    match transforms.fuse {
-        FuseMode::Off => {}
-        FuseMode::Careful => parts.push("careful fusion".to_owned()),
-        FuseMode::Eager => parts.push("fusion".to_owned()),
-    }
-    parts.join(", ")
-}
-
 fn plan(module: Module, target: &Target, config: &CompileConfig) -> Result<Chosen, PassError> {
     let mut unit = Unit::new(module, target, config);
     let mut steps: Vec<&dyn Pass> = passes::PREPARE.to_vec();
@@ -298,6 +293,47 @@ fn plan(module: Module, target: &Target, config: &CompileConfig) -> Result<Chose
         trials: Vec::new(),
         rewritten: Vec::new(),
     })
+}
+
+impl Candidate {
+    /// A program that was not rewritten.
+    fn of(program: usize, transforms: Transforms) -> Self {
+        Self {
+            program,
+            transforms,
+            view: None,
+            rewritten: Vec::new(),
+        }
+    }
+
+    fn name(&self) -> String {
+        if self.transforms == Transforms::NONE && self.view.is_none() {
+            return "as given".to_owned();
+        }
+        let mut parts = Vec::new();
+        if let Some(view) = self.view {
+            parts.push(format!("rewrite ({})", view.name()));
+        }
+        if self.transforms.layouts == LayoutMode::Memory {
+            parts.push("layouts".to_owned());
+        }
+        match self.transforms.fuse {
+            FuseMode::Off => {}
+            FuseMode::Careful => parts.push("careful fusion".to_owned()),
+            FuseMode::Eager => parts.push("fusion".to_owned()),
+        }
+        parts.join(", ")
+    }
+}
+
+impl Tried {
+    fn of(mut found: Chosen, name: String) -> Result<Self, PassError> {
+        Ok(Self {
+            trial: Trial::of(&found, name)?,
+            notes: std::mem::take(&mut found.notes),
+            certificate: found.schedule_bound,
+        })
+    }
 }
 
 impl Trial {

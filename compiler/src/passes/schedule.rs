@@ -1,5 +1,6 @@
 //! Orders the instructions of a module that has no schedule, or a better one for memory.
 
+use rayon::prelude::*;
 use slabplan_ir::plan::Plan;
 use slabplan_planner::copies::insert_copies;
 use slabplan_planner::pack::Effort;
@@ -63,7 +64,7 @@ fn smallest_slab(
     found: &mut Vec<Schedule>,
 ) -> Result<usize, PassError> {
     let mut trials: Vec<ScheduleTrial> = found
-        .iter()
+        .par_iter()
         .map(|s| trial(unit, s))
         .collect::<Result<_, _>>()?;
     let mut best = smallest(&trials);

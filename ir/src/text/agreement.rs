@@ -20,6 +20,25 @@ const API_VERSIONS: &[&str] = &[
     "API_VERSION_TYPED_FFI",
 ];
 
+/// Attributes that are one of a few words, with the words.
+const WORDS: &[(AttrName, &[&str])] = &[
+    (AttrName::Direction, &["EQ", "NE", "GE", "GT", "LE", "LT"]),
+    (
+        AttrName::Type,
+        &["FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"],
+    ),
+    (AttrName::Kind, &["kLoop", "kInput", "kOutput", "kCustom"]),
+    (AttrName::FftType, &["FFT", "IFFT", "RFFT", "IRFFT"]),
+    (
+        AttrName::TransposeA,
+        &["NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"],
+    ),
+    (
+        AttrName::ConvolutionKind,
+        &["unset", "fprop", "wgrad", "dgrad"],
+    ),
+];
+
 impl Parser<'_> {
     /// Checks the instruction at `span`, whose parts are all good.
     pub(super) fn check_agreement(
@@ -30,22 +49,43 @@ impl Parser<'_> {
         operands: &[InstrId],
         attrs: &[Attr],
     ) -> Rule<()> {
-        let wrong = match (op.phase, op.opcode) {
-            (Some(Phase::Update | Phase::Done), wrapped) => {
-                self.continuation_error(Some(wrapped), operands, attrs)
-            }
-            (None, Opcode::AsyncUpdate | Opcode::AsyncDone) => {
-                self.continuation_error(None, operands, attrs)
-            }
-            (_, Opcode::CustomCall) => self.custom_call_error(operands, attrs),
-            (_, Opcode::Conditional) => self.selector_error(operands, attrs),
-            (_, Opcode::Parameter) => shape.and_then(|s| self.replication_error(s, attrs)),
-            _ => None,
-        };
+        let wrong = self
+            .word_error(attrs)
+            .or_else(|| match (op.phase, op.opcode) {
+                (Some(Phase::Update | Phase::Done), wrapped) => {
+                    self.continuation_error(Some(wrapped), operands, attrs)
+                }
+                (None, Opcode::AsyncUpdate | Opcode::AsyncDone) => {
+                    self.continuation_error(None, operands, attrs)
+                }
+                (_, Opcode::CustomCall) => self.custom_call_error(operands, attrs),
+                (_, Opcode::Conditional) => self.selector_error(operands, attrs),
+                (_, Opcode::Parameter) => shape.and_then(|s| self.replication_error(s, attrs)),
+                _ => None,
+            });
         match wrong {
             None => Ok(()),
             Some(message) => Err(Fault::new(span.clone(), message)),
         }
+    }
+
+    /// A word that its attribute does not know.
+    fn word_error(&self, attrs: &[Attr]) -> Option<String> {
+        attrs.iter().find_map(|a| {
+            let &AttrValue::Ident(word) = &a.value else {
+                return None;
+            };
+            let (_, words) = WORDS.iter().find(|(name, _)| *name == a.name)?;
+            let word = self.module.str(word);
+            (!words.contains(&word)).then(|| {
+                format!(
+                    "has `{}={}`, which is none of {}",
+                    a.name.name(),
+                    shown(word),
+                    words.join(", ")
+                )
+            })
+        })
     }
 
     /// An update or a done may repeat what its start says, but not contradict it.

@@ -245,10 +245,11 @@ impl Graph {
         for &v in self.defines.row(i) {
             let bytes = self.bytes(v);
             let donor = self.donors.row(v).iter().copied().find(|&d| {
-                self.bytes(d) >= bytes
-                    && uses.binary_search(&d).is_ok()
-                    && dies(d)
+                // The search is the dearest question.
+                dies(d)
+                    && self.bytes(d) >= bytes
                     && !taken.contains(&d)
+                    && uses.binary_search(&d).is_ok()
             });
             room += i128::from(bytes);
             if let Some(d) = donor {

@@ -192,6 +192,10 @@ fn numbers_and_words_that_mean_nothing() {
         },
         &["unknown sharding type 42"],
     );
+    refused(
+        |m| instruction(m, "more").comparison_direction = "SIDEWAYS".to_owned(),
+        &["SIDEWAYS"],
+    );
 }
 
 #[test]
