@@ -445,6 +445,31 @@ ENTRY main {
     assert!(space.optimal);
 }
 
+/// Two thirds and two thirds do not fit into one: the heap is proved to need the other.
+#[test]
+fn an_idle_argument_holds_whole_temporaries() {
+    let source = "
+HloModule m, is_scheduled=true, buffer_donor={ (0, {}) }
+ENTRY main {
+  x = f32[36] parameter(0)                         // 0
+  s = f32[24] slice(x), slice={[0:24]}             // 1
+  a = f32[24] reverse(s), dimensions={0}           // 2
+  b = f32[24] reverse(s), dimensions={0}           // 3
+  ROOT out = f32[48] concatenate(a, b), dimensions={0} // 4
+}
+";
+    let config = PlanConfig {
+        accounting: Accounting::Xla,
+        ..PlanConfig::default()
+    };
+    let planned = plan(&parse(source), &target(), &config).unwrap();
+    let space = planned.plan.space(0).unwrap();
+    // s [1, 4) lies in out, which is idle until 4; then a and b are live, and x has room for one of them.
+    assert_eq!(space.stats.temp.get(), 96);
+    assert_eq!(space.slab.get(), 144 + 192 + 96);
+    assert!(space.optimal);
+}
+
 /// Of donors without an output, the plan says why: none of its size, or all of them taken.
 #[test]
 fn donors_without_output_have_reasons() {

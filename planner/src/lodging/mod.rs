@@ -7,8 +7,9 @@
 //! output takes over in the same instruction, and what is lodged is chosen by what it does for the
 //! heap: first of all from what is live where most bytes are in use.
 
+mod bound;
+
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -36,9 +37,6 @@ const MAX_EXCHANGES: usize = 4096;
 
 /// Moments in one entry of the index of what is live when.
 const MOMENTS_PER_BLOCK: u32 = 256;
-
-/// Moments at which the heap is bounded.
-const MAX_MOMENTS: usize = 16;
 
 /// A temporary inside an idle allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -322,98 +320,6 @@ impl<'a> Lodging<'a> {
             }
         }
         false
-    }
-
-    /// The most that the heap needs at any of the fullest moments, whatever is lodged where.
-    fn heap_bound(&self) -> u64 {
-        let most = self.load.most().max(0) as u64;
-        let mut bound = self.bound_at(self.load.peak());
-        for moment in self.full_moments() {
-            if bound >= most {
-                break;
-            }
-            bound = bound.max(self.bound_at(moment));
-        }
-        bound
-    }
-
-    /// The fullest moment of each of the fullest blocks, as long as these are few.
-    fn full_moments(&self) -> Vec<u32> {
-        let block = |n: usize| {
-            let start = n as u32 * MOMENTS_PER_BLOCK;
-            interval(start, start + MOMENTS_PER_BLOCK)
-        };
-        let mut blocks: Vec<usize> = (0..self.live_in.len()).collect();
-        blocks.sort_by_cached_key(|&n| Reverse(self.load.most_during(&[block(n)])));
-        let ends = self.question.temps.iter();
-        let ends = ends.filter_map(|&c| self.live(c).last());
-        let end = ends.map(|r| r.end).max().unwrap_or(0);
-        let fullest = |n: usize| {
-            let moments = block(n).start..block(n).end.min(end);
-            moments.max_by_key(|&moment| (self.load.at(moment), Reverse(moment)))
-        };
-        blocks
-            .into_iter()
-            .take(MAX_MOMENTS)
-            .filter_map(fullest)
-            .collect()
-    }
-
-    /// Bytes in use at a moment, less what passes from operands to results then, less what the idle
-    /// allocations could hold of what is live.
-    fn bound_at(&self, moment: u32) -> u64 {
-        let here = |&&c: &&ClassId| self.size(c) > 0 && holds(self.live(c), moment);
-        let live: Vec<ClassId> = self.question.temps.iter().filter(here).copied().collect();
-        let all: i64 = live.iter().map(|&c| self.padded(c)).sum();
-        let fits = |host: &Host, c: ClassId| {
-            let size = self.size(c);
-            let takes_over = size == host.size && self.is_pair(c, host.class);
-            size <= host.size
-                && self.is_candidate(c)
-                && (takes_over || !overlap(self.live(host.class), self.live(c)))
-        };
-        // Neither the hosts hold more than fits into each, nor do the guests take more than they need.
-        let (mut rooms, mut is_guest) = (0, vec![false; live.len()]);
-        for host in &self.hosts {
-            let mut guests = 0;
-            for (&c, is_guest) in live.iter().zip(&mut is_guest) {
-                if fits(host, c) {
-                    guests += self.padded(c);
-                    *is_guest = true;
-                }
-            }
-            rooms += guests.min(host.size.next_multiple_of(self.question.alignment) as i64);
-        }
-        let guests = live.iter().zip(is_guest).filter(|(_, is)| *is);
-        let needed: i64 = guests.map(|(&c, _)| self.padded(c)).sum();
-        (all - self.passed_on(&live, moment) - rooms.min(needed)).max(0) as u64
-    }
-
-    /// The most that can pass from operands to results at a moment: of each size, as many as there are of either.
-    fn passed_on(&self, live: &[ClassId], moment: u32) -> i64 {
-        let ends = |c: ClassId| self.live(c).iter().any(|r| r.end == moment + 1);
-        let begins = |c: ClassId| self.live(c).iter().any(|r| r.start == moment);
-        let partners = |c: ClassId| {
-            let first = self.pairs.partition_point(|p| p.0 < c);
-            self.pairs[first..]
-                .iter()
-                .take_while(move |p| p.0 == c)
-                .map(|p| p.1)
-        };
-        let mut dying: BTreeMap<i64, i64> = BTreeMap::new();
-        let mut born: BTreeMap<i64, i64> = BTreeMap::new();
-        for &c in live {
-            let meets =
-                |other: ClassId| meetings(self.live(c), self.live(other)).any(|m| m == moment);
-            if partners(c).any(|other| live.binary_search(&other).is_ok() && meets(other)) {
-                *dying.entry(self.padded(c)).or_default() += i64::from(ends(c));
-                *born.entry(self.padded(c)).or_default() += i64::from(begins(c));
-            }
-        }
-        dying
-            .iter()
-            .map(|(size, &n)| size * n.min(born.get(size).copied().unwrap_or(0)))
-            .sum()
     }
 
     fn is_candidate(&self, class: ClassId) -> bool {
