@@ -103,8 +103,9 @@ pub(super) struct Tables {
     pub(super) leaves: Vec<Leaf>,
     pub(super) elementwise: Vec<Elementwise>,
     pub(super) reducers: Vec<Reducer>,
-    /// Nodes past which rules add nothing more.
-    pub(super) node_limit: usize,
+    /// Names of nodes from which on the rule at work adds nothing, and whether one came to that in this round.
+    pub(super) most_names: usize,
+    pub(super) is_cut_short: bool,
     /// The rule that is being applied.
     pub(super) at_work: &'static str,
     /// Nodes that rules made.

@@ -138,7 +138,7 @@ fn saturate_all(module: &Module, rules: &[Rule], limits: RewriteLimits) -> Vec<S
     let mut all = Vec::new();
     for comp in module.planned_computations() {
         for region in regions(module, comp, limits.region) {
-            let mut lowered = lower(module, &region, limits.nodes);
+            let mut lowered = lower(module, &region);
             let (graph, stop) = saturate(lowered.graph, rules, limits);
             lowered.graph = graph;
             let original = lowered.original(&region);
@@ -285,7 +285,7 @@ impl Saturated {
             root: module.name_of(root).to_owned(),
             op_name: module.op_name(root).map(str::to_owned),
             instructions: self.region.instrs.len(),
-            nodes: self.lowered.graph.total_size(),
+            nodes: self.lowered.graph.total_number_of_nodes(),
             stop: self.stop.clone(),
             rules,
             before,

@@ -132,12 +132,9 @@ fn is_plain(module: &Module, instr: InstrId) -> bool {
 }
 
 /// The e-graph of a region before any rule.
-pub(super) fn lower(module: &Module, region: &Region, node_limit: usize) -> Lowered {
+pub(super) fn lower(module: &Module, region: &Region) -> Lowered {
     let mut lowered = Lowered {
-        graph: Graph::new(Tables {
-            node_limit,
-            ..Tables::default()
-        }),
+        graph: Graph::new(Tables::default()),
         class_of: IndexMap::default(),
         nodes_before: IndexMap::default(),
     };

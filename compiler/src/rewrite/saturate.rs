@@ -1,8 +1,11 @@
 //! Applies rules until nothing new comes, or a limit is met. No clock decides.
+//!
+//! Where a class holds views of itself, the forms that rules add are old ones, which show as such only after a rebuild.
+//! So the graph is rebuilt after every rule, and the limit is on the nodes that are then left.
 
 use std::time::Duration;
 
-use egg::{Runner, SimpleScheduler, StopReason};
+use egg::{RewriteScheduler, Runner, SearchMatches, StopReason};
 
 use super::lang::{Graph, Node, Tables};
 use super::rules::{Everywhere, Rule};
@@ -63,18 +66,51 @@ pub(super) fn saturate(graph: Graph, rules: &[Rule], limits: RewriteLimits) -> (
         .collect();
     let runner = Runner::<Node, Tables>::new(Tables::default())
         .with_egraph(graph)
-        .with_scheduler(SimpleScheduler)
+        .with_scheduler(Rebuilds {
+            nodes: limits.nodes,
+            round: 0,
+        })
         .with_iter_limit(limits.rounds)
-        .with_node_limit(limits.nodes)
+        .with_node_limit(limits.nodes * NAMES_PER_NODE)
         .with_time_limit(Duration::MAX)
         .run(&rewrites);
-    let full = runner.egraph.total_size() > limits.nodes;
     let stop = match runner.stop_reason {
         // Rules stop adding at the limit, which may look like having nothing to add.
-        _ if full => Stop::Nodes(limits.nodes),
+        _ if runner.egraph.analysis.is_cut_short => Stop::Nodes(limits.nodes),
         Some(StopReason::Saturated) => Stop::Saturated,
         Some(StopReason::NodeLimit(_)) => Stop::Nodes(limits.nodes),
         _ => Stop::Rounds(limits.rounds),
     };
     (runner.egraph, stop)
+}
+
+/// The graph keeps every name that a node once had; it may have so many of them for each node that is allowed.
+const NAMES_PER_NODE: usize = 16;
+
+/// Applies each rule to what it found, and rebuilds.
+struct Rebuilds {
+    /// Most nodes.
+    nodes: usize,
+    /// The round of the last rule.
+    round: usize,
+}
+
+impl RewriteScheduler<Node, Tables> for Rebuilds {
+    fn apply_rewrite(
+        &mut self,
+        round: usize,
+        graph: &mut Graph,
+        rule: &egg::Rewrite<Node, Tables>,
+        matches: Vec<SearchMatches<'_, Node>>,
+    ) -> usize {
+        if round != self.round {
+            self.round = round;
+            graph.analysis.is_cut_short = false;
+        }
+        let left = self.nodes.saturating_sub(graph.total_number_of_nodes());
+        graph.analysis.most_names = graph.total_size() + left;
+        let joined = rule.apply(graph, &matches).len();
+        graph.rebuild();
+        joined
+    }
 }

@@ -166,9 +166,14 @@ impl egg::Applier<Node, Tables> for Everywhere {
         _: Symbol,
     ) -> Vec<Id> {
         let mut changed = Vec::new();
+        if egraph.find(eclass) != eclass {
+            // It was joined with another one, which has its nodes now.
+            return changed;
+        }
         egraph.analysis.at_work = self.name;
-        for node in egraph[eclass].nodes.clone() {
-            if egraph.total_size() > egraph.analysis.node_limit {
+        for node in support::nodes(egraph, eclass) {
+            if egraph.total_size() >= egraph.analysis.most_names {
+                egraph.analysis.is_cut_short = true;
                 break;
             }
             for equal in (self.apply)(egraph, &node) {

@@ -43,9 +43,10 @@ pub(super) fn slice_of_slice(g: &mut Graph, node: &Node) -> Vec<Id> {
             .iter()
             .zip(b)
             .map(|(o, i)| {
-                let (start, stride) = (i.0 + o.0 * i.2, o.2 * i.2);
-                // Up to the last element read.
-                (start, start + (size(o) - 1) * stride + 1, stride)
+                let (start, steps) = (i.0 + o.0 * i.2, size(o) - 1);
+                // Up to the last element read; one alone needs no stride, and several lie inside the operand.
+                let stride = if steps == 0 { 1 } else { o.2 * i.2 };
+                (start, start + steps * stride + 1, stride)
             })
             .collect();
         equal.push(add(g, Op::Slice(both), &inner.children));

@@ -1,6 +1,8 @@
 //! What rules are written with.
 
-use egg::Id;
+use egg::{Id, Language};
+use indexmap::IndexSet;
+use rustc_hash::FxBuildHasher;
 
 use crate::rewrite::lang::{Dims, Graph, Node, Op};
 
@@ -9,9 +11,11 @@ pub(super) fn dims(g: &Graph, id: Id) -> Dims {
     g[id].data.dims.clone()
 }
 
-/// All nodes of a class.
-pub(super) fn nodes(g: &Graph, id: Id) -> Vec<Node> {
-    g[id].nodes.clone()
+/// All nodes of a class, each once: between two rebuilds of the graph, classes that were joined hold some of their nodes
+/// several times, with old names for their children.
+pub(super) fn nodes(g: &Graph, id: Id) -> IndexSet<Node, FxBuildHasher> {
+    let canonical = |node: &Node| node.clone().map_children(|child| g.find(child));
+    g[id].nodes.iter().map(canonical).collect()
 }
 
 /// Adds a node; one that is new is noted as made by the rule at work.
