@@ -37,15 +37,16 @@ pub fn rewrites(compiled: &Compiled) -> String {
         changed.len(),
         regions.len()
     );
-    let mut table = Table::new(&["at", "saves", "instructions", "stopped", "rules", "from"]);
+    let mut table =
+        Table::new(&["at", "saves", "instructions", "stopped", "from", "rules"]).ending_in_prose();
     for r in changed.iter().take(LARGEST) {
         table.row([
             format!("%{}", r.root),
             bytes(r.before - r.after),
             r.instructions.to_string(),
             r.stop.to_string(),
-            r.rules.join(" "),
             r.op_name.clone().unwrap_or_default(),
+            r.rules.join(" "),
         ]);
     }
     let _ = write!(out, "{table}");

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-/// A table: the first row is the head; columns but the first are right-aligned.
+/// A table: the first row is the head; columns but the first are right-aligned, and the last one too unless it is prose.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     rows: Vec<Vec<String>>,
+    ends_in_prose: bool,
 }
 
 impl Table {
@@ -13,7 +14,14 @@ impl Table {
     pub fn new(head: &[&str]) -> Self {
         Self {
             rows: vec![head.iter().map(|s| (*s).to_owned()).collect()],
+            ends_in_prose: false,
         }
+    }
+
+    /// Aligns the last column to the left: its cells are of very different lengths.
+    pub fn ending_in_prose(mut self) -> Self {
+        self.ends_in_prose = true;
+        self
     }
 
     /// Adds a row.
@@ -34,15 +42,12 @@ impl fmt::Display for Table {
             let mut line = String::new();
             for (c, cell) in row.iter().enumerate() {
                 let pad = widths[c] - cell.chars().count();
-                let gap = if c == 0 { "  " } else { "   " };
-                line.push_str(gap);
-                if c > 0 {
-                    line.extend(std::iter::repeat_n(' ', pad));
-                }
+                let is_left = c == 0 || (self.ends_in_prose && c + 1 == columns);
+                let before = if is_left { 0 } else { pad };
+                line.push_str(if c == 0 { "  " } else { "   " });
+                line.extend(std::iter::repeat_n(' ', before));
                 line.push_str(cell);
-                if c == 0 {
-                    line.extend(std::iter::repeat_n(' ', pad));
-                }
+                line.extend(std::iter::repeat_n(' ', pad - before));
             }
             writeln!(f, "{}", line.trim_end())?;
         }
@@ -62,6 +67,17 @@ mod tests {
         assert_eq!(
             t.to_string(),
             "  space      slab\n  hbm     1.00GiB\n  vmem       512B\n"
+        );
+    }
+
+    #[test]
+    fn prose_begins_at_one_column() {
+        let mut t = Table::new(&["at", "saves", "rules"]).ending_in_prose();
+        t.row(["%a".to_owned(), "8B".to_owned(), "one two".to_owned()]);
+        t.row(["%long".to_owned(), "512B".to_owned(), "one".to_owned()]);
+        assert_eq!(
+            t.to_string(),
+            "  at      saves   rules\n  %a         8B   one two\n  %long    512B   one\n"
         );
     }
 }
