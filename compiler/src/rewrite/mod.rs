@@ -28,6 +28,7 @@ pub use saturate::{RewriteLimits, Stop};
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
 use slabplan_ir::edit::Names;
 use slabplan_ir::verify::verify;
 use slabplan_ir::{CompId, Module, Target};
@@ -134,24 +135,31 @@ struct Saturated {
     original: Choice,
 }
 
+/// Regions side by side, which know nothing of each other.
 fn saturate_all(module: &Module, rules: &[Rule], limits: RewriteLimits) -> Vec<Saturated> {
-    let mut all = Vec::new();
-    for comp in module.planned_computations() {
-        for region in regions(module, comp, limits.region) {
-            let mut lowered = lower(module, &region);
-            let (graph, stop) = saturate(lowered.graph, rules, limits);
-            lowered.graph = graph;
-            let original = lowered.original(&region);
-            all.push(Saturated {
-                comp,
-                region,
-                lowered,
-                stop,
-                original,
-            });
+    let of_computation = |comp| {
+        let regions = regions(module, comp, limits.region).into_iter();
+        regions.map(move |region| (comp, region))
+    };
+    let all: Vec<(CompId, Region)> = module
+        .planned_computations()
+        .into_iter()
+        .flat_map(of_computation)
+        .collect();
+    let saturated = all.into_par_iter().map(|(comp, region)| {
+        let mut lowered = lower(module, &region);
+        let (graph, stop) = saturate(lowered.graph, rules, limits);
+        lowered.graph = graph;
+        let original = lowered.original(&region);
+        Saturated {
+            comp,
+            region,
+            lowered,
+            stop,
+            original,
         }
-    }
-    all
+    });
+    saturated.collect()
 }
 
 fn candidate(
