@@ -143,20 +143,27 @@ impl<'a> Search<'a> {
         self.try_candidates(candidates)
     }
 
-    /// Plans candidates quickly, side by side.
+    /// Plans candidates quickly, side by side. One that can't be planned is left out with a note, unless it is the program
+    /// as it is, which comes first.
     fn try_candidates(&mut self, candidates: Vec<Candidate>) -> Result<(), PassError> {
-        let tried: Vec<Tried> = candidates
+        let tried: Vec<Result<Tried, PassError>> = candidates
             .par_iter()
             .map(|c| Tried::of(self.plan(c, Effort::Fast)?, c.name()))
-            .collect::<Result<_, PassError>>()?;
-        for mut tried in tried {
-            if self.trials.is_empty() {
-                self.certificate = tried.certificate;
+            .collect();
+        for (candidate, tried) in candidates.into_iter().zip(tried) {
+            match tried {
+                Ok(mut tried) => {
+                    if self.trials.is_empty() {
+                        self.certificate = tried.certificate;
+                    }
+                    self.notes.append(&mut tried.notes);
+                    self.trials.push(tried.trial);
+                    self.candidates.push(candidate);
+                }
+                Err(error) if self.trials.is_empty() => return Err(error),
+                Err(error) => self.notes.push(left_out(&candidate, &error)),
             }
-            self.notes.append(&mut tried.notes);
-            self.trials.push(tried.trial);
         }
-        self.candidates.extend(candidates);
         Ok(())
     }
 
@@ -222,7 +229,13 @@ impl<'a> Search<'a> {
         let mut better = None;
         let finalists = self.ranking().into_iter().filter(|&n| n > 0);
         for n in finalists.take(MOST_FINALISTS) {
-            let found = self.plan(&self.candidates[n], self.config.effort)?;
+            let found = match self.plan(&self.candidates[n], self.config.effort) {
+                Ok(found) => found,
+                Err(error) => {
+                    self.notes.push(left_out(&self.candidates[n], &error));
+                    continue;
+                }
+            };
             if value_bytes(&found.module)? > self.trials[0].value_bytes {
                 continue;
             }
@@ -265,6 +278,14 @@ impl<'a> Search<'a> {
         let mut spaces = planned.plan.spaces.iter();
         spaces.all(|s| s.slab == Bytes::ZERO || (s.space == 0 && s.slab <= self.certificate))
     }
+}
+
+/// What is said of a candidate that can't be planned.
+fn left_out(candidate: &Candidate, error: &PassError) -> String {
+    format!(
+        "`{}` can't be planned and is left out: {error}",
+        candidate.name()
+    )
 }
 
 /// Whether every slab of `a` is at most as large as that of `b`.

@@ -87,6 +87,8 @@ struct Grouping<'a> {
     module: &'a Module,
     comp: CompId,
     mode: FuseMode,
+    /// Place of every instruction in the computation.
+    place: SecondaryMap<InstrId, u32>,
     users: IndexMap<InstrId, Vec<InstrId>, FxBuildHasher>,
     /// Instructions that others wait for without using them.
     awaited: IndexSet<InstrId, FxBuildHasher>,
@@ -100,12 +102,14 @@ impl<'a> Grouping<'a> {
             module,
             comp,
             mode,
+            place: SecondaryMap::filled(module.instrs.len(), 0),
             users: IndexMap::default(),
             awaited: IndexSet::default(),
             group: SecondaryMap::filled(module.instrs.len(), None),
             size: IndexMap::default(),
         };
-        for &i in &module.computations[comp].instrs {
+        for (place, &i) in (0..).zip(&module.computations[comp].instrs) {
+            this.place[i] = place;
             for &o in &module.instrs[i].operands {
                 let users = this.users.entry(o).or_default();
                 if users.last() != Some(&i) {
@@ -260,6 +264,7 @@ impl<'a> Grouping<'a> {
                 }
             }
         }
+        all.sort_unstable_by_key(|&i| self.place[i]);
         all.into_iter().collect()
     }
 
@@ -480,6 +485,39 @@ ENTRY e { x = f32[4,8] parameter(0) v = f32[8] parameter(1) b = f32[4,8] broadca
                 "parameter",
                 "fusion(broadcast constant subtract reduce)",
                 "fusion(broadcast multiply)"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_repeated_keeps_its_order() {
+        // The operand of a repeated broadcast is repeated too, and wanted by itself, before or after.
+        let text = |product: &str| {
+            format!(
+                "ENTRY e {{ x = f32[4] parameter(0) c = f32[] constant(2) b = f32[4] broadcast(c), dimensions={{}}
+  b2 = f32[4] broadcast(b), dimensions={{0}} b3 = f32[4] broadcast(b2), dimensions={{0}}
+  ROOT m = f32[4] multiply({product}) }}"
+            )
+        };
+        let inside = |product: &str| entry(&fused(&text(product), FuseMode::Eager));
+        let both = ["parameter", "fusion(constant broadcast broadcast multiply)"];
+        assert_eq!(inside("b2, b"), both);
+        assert_eq!(inside("b, b2"), both);
+        assert_eq!(
+            inside("b3, b"),
+            [
+                "parameter",
+                "fusion(constant broadcast broadcast broadcast multiply)"
+            ]
+        );
+        // Of three levels only one below what is wanted.
+        assert_eq!(
+            inside("b3, x"),
+            [
+                "parameter",
+                "constant",
+                "broadcast",
+                "fusion(broadcast broadcast multiply)"
             ]
         );
     }

@@ -53,6 +53,10 @@ pub fn rewrites(compiled: &Compiled) -> String {
     if changed.len() > LARGEST {
         let _ = writeln!(out, "  ... and {} more", changed.len() - LARGEST);
     }
+    out.push_str(
+        "  saves: bytes of the region's values, each in its best order of dimensions; rules: those that made or joined \
+         forms of what is kept\n",
+    );
     write_stops(&mut out, regions);
     out
 }
