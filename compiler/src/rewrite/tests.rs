@@ -3,13 +3,14 @@
 use egg::Id;
 
 use slabplan_ir::Module;
+use slabplan_planner::layouts::EntryOrder;
 
 use super::lang::{Facts, Graph, Node, Op};
 use super::rules::{RULES, Rule};
 use super::{Choices, RewriteLimits, Saturated, Stop, extract, saturate_all, written};
 use crate::exec::compare::{Tolerance, compare};
 use crate::exec::{ExecConfig, Executable, HostArray};
-use crate::{CompileConfig, compile, target};
+use crate::{CompileConfig, FuseMode, LayoutMode, Transforms, compile, target};
 
 mod programs;
 
@@ -200,6 +201,13 @@ fn wrong_rules_are_caught() {
     }
 }
 
+const ALL: Transforms = Transforms {
+    layouts: LayoutMode::Memory,
+    entry: EntryOrder::Free,
+    rewrite: true,
+    fuse: FuseMode::Eager,
+};
+
 /// All rules at once come to an end, and what is made of their forms has the same results.
 #[test]
 fn all_rules_together_keep_results() {
@@ -216,6 +224,14 @@ fn all_rules_together_keep_results() {
             if let Err(e) = has_same_results(&module, &candidate.module, &program.inputs) {
                 panic!("{e}");
             }
+            // Whatever else is tried on it can be planned.
+            let all = CompileConfig {
+                transforms: ALL,
+                ..CompileConfig::default()
+            };
+            let compiled = compile(candidate.module, &target, &all).unwrap();
+            let left_out = compiled.notes.iter().find(|n| n.contains("left out"));
+            assert_eq!(left_out, None, "{}", program.text);
             rewritten += 1;
         }
     }
