@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(fullest(&[65, 63], 127), 65);
         let mut seed = 1u64;
         for n in 0..300 {
-            let sizes: Vec<u64> = (0..1 + n % 9)
+            let sizes: Vec<u64> = (0..=n % 9)
                 .map(|_| {
                     seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                     1 + (seed >> 33) % 150
