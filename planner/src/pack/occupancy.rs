@@ -18,16 +18,18 @@ type Ranges = Vec<(u64, u64)>;
 pub(super) struct Occupancy {
     /// Leaves of the tree, a power of two.
     leaves: usize,
-    /// By node: what is taken at some section under the node.
-    summary: Vec<Ranges>,
-    /// By node: what is taken at every section under the node, and not noted further up.
-    cover: Vec<Ranges>,
+    /// What is taken somewhere; the first is nothing, and stands for that wherever nothing is.
+    taken: Vec<Ranges>,
+    /// By node: what is taken at some section under the node, in `taken`.
+    summary: Vec<u32>,
+    /// By node: what is taken at every section under the node, and not noted further up, in `taken`.
+    cover: Vec<u32>,
     /// Most ranges of one node.
     most: usize,
     /// Some gaps were given up, so that what is noted as taken need not be.
     is_thinned: bool,
-    /// Scratch: nodes that bear on a query, with the distance of the part that asks.
-    lists: Vec<(u32, bool, u64, u64)>,
+    /// Scratch: what of `taken` bears on a query, with the distance and size of the part that asks.
+    lists: Vec<(u32, u64, u64)>,
 }
 
 impl Occupancy {
@@ -40,8 +42,9 @@ impl Occupancy {
         let leaves = (sections.max(1) as usize).next_power_of_two();
         Self {
             leaves,
-            summary: vec![Vec::new(); 2 * leaves],
-            cover: vec![Vec::new(); 2 * leaves],
+            taken: vec![Vec::new()],
+            summary: vec![0; 2 * leaves],
+            cover: vec![0; 2 * leaves],
             most,
             is_thinned: false,
             lists: Vec::new(),
@@ -76,7 +79,8 @@ impl Occupancy {
 
     /// Adds a range to a node that the part covers.
     fn take(&mut self, node: usize, range: (u64, u64)) {
-        for list in [&mut self.cover[node], &mut self.summary[node]] {
+        for slot in [&mut self.cover[node], &mut self.summary[node]] {
+            let list = at_slot(&mut self.taken, slot);
             add(list, range);
             self.is_thinned |= thin(list, self.most);
         }
@@ -89,7 +93,7 @@ impl Occupancy {
             let (first, last) = (node << level, (node << level) + (1 << level) - 1);
             let is_inside = part.0 <= first && last <= part.1;
             if !is_inside {
-                let list = &mut self.summary[node];
+                let list = at_slot(&mut self.taken, &mut self.summary[node]);
                 if !add(list, range) && !self.is_thinned {
                     // Taken before somewhere below this node, and so below every ancestor.
                     break;
@@ -126,12 +130,8 @@ impl Occupancy {
         let mut settled = 0;
         let mut at = 0;
         while settled < self.lists.len() {
-            let (node, is_cover, delta, size) = self.lists[at];
-            let list = if is_cover {
-                &self.cover[node as usize]
-            } else {
-                &self.summary[node as usize]
-            };
+            let (list, delta, size) = self.lists[at];
+            let list = &self.taken[list as usize];
             let start = offset + delta;
             let index = list.partition_point(|range| range.1 <= start);
             let mut free = start;
@@ -159,12 +159,8 @@ impl Occupancy {
     /// the unit of the last query.
     fn room(&self, offset: u64) -> u64 {
         let mut room = u64::MAX;
-        for &(node, is_cover, delta, _) in &self.lists {
-            let list = if is_cover {
-                &self.cover[node as usize]
-            } else {
-                &self.summary[node as usize]
-            };
+        for &(list, delta, _) in &self.lists {
+            let list = &self.taken[list as usize];
             let start = offset + delta;
             let index = list.partition_point(|range| range.1 <= start);
             if let Some(&(low, _)) = list.get(index) {
@@ -211,40 +207,44 @@ impl Occupancy {
                 part.end as usize + self.leaves,
             );
             let (first, last) = (low, high - 1);
+            let lists = &mut self.lists;
+            let mut push = |list: u32| {
+                if list != 0 {
+                    lists.push((list, part.delta, part.size));
+                }
+            };
             while low < high {
                 if low & 1 == 1 {
-                    self.lists.push((low as u32, false, part.delta, part.size));
+                    push(self.summary[low]);
                     low += 1;
                 }
                 if high & 1 == 1 {
                     high -= 1;
-                    self.lists.push((high as u32, false, part.delta, part.size));
+                    push(self.summary[high]);
                 }
                 low >>= 1;
                 high >>= 1;
             }
             let (mut left, mut right) = (first >> 1, last >> 1);
             while right >= 1 {
-                if left != right && left >= 1 && !self.cover[left].is_empty() {
-                    self.lists.push((left as u32, true, part.delta, part.size));
+                if left != right && left >= 1 {
+                    push(self.cover[left]);
                 }
-                if !self.cover[right].is_empty() {
-                    self.lists.push((right as u32, true, part.delta, part.size));
-                }
+                push(self.cover[right]);
                 left >>= 1;
                 right >>= 1;
             }
         }
-        let (summary, cover) = (&self.summary, &self.cover);
-        self.lists.retain(|&(node, is_cover, ..)| {
-            let list = if is_cover {
-                &cover[node as usize]
-            } else {
-                &summary[node as usize]
-            };
-            !list.is_empty()
-        });
     }
+}
+
+/// The list of a node, which gets one of its own with the first range.
+fn at_slot<'a>(taken: &'a mut Vec<Ranges>, slot: &mut u32) -> &'a mut Ranges {
+    if *slot == 0 {
+        *slot = taken.len() as u32;
+        taken.push(Vec::new());
+    }
+    &mut taken[*slot as usize]
 }
 
 /// Adds a range to a list; false when it was there already.
@@ -323,8 +323,7 @@ mod tests {
         let height = validate(&problem, &offsets).expect("no two meet");
         let load: u64 = problem.buffers.iter().map(|it| it.size).sum();
         assert!(height - load <= load / 50, "{height} of {load}");
-        let lists = occupancy.summary.iter().chain(&occupancy.cover);
-        let longest = lists.map(Vec::len).max();
+        let longest = occupancy.taken.iter().map(Vec::len).max();
         assert!(occupancy.is_thinned && longest <= Some(MOST_RANGES));
     }
 }
