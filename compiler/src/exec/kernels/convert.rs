@@ -49,7 +49,7 @@ impl Convert {
             (E::F64, E::F32) => |x, out| vector1(x, out, |x: f64| x as f32),
             (E::F32, E::F64) => |x, out| vector1(x, out, |x: f32| f64::from(x)),
             (E::S32, E::F32) => |x, out| vector1(x, out, |x: i32| x as f32),
-            (E::F32, E::S32) => |x, out| vector1(x, out, |x: f32| x as i32),
+            (E::F32, E::S32) => |x, out| vector1(x, out, truncated),
             (E::U8, E::F32) => |x, out| vector1(x, out, |x: u8| f32::from(x)),
             (E::Pred, E::F32) => |x, out| vector1(x, out, |x: bool| f32::from(u8::from(x))),
             (E::Pred, E::S32) => |x, out| vector1(x, out, |x: bool| i32::from(x)),
@@ -175,4 +175,40 @@ fn saturate<T: Int>(x: f64) -> T {
     } else {
         (x as u64).min(u64::MAX >> (64 - T::BITS)) as i64
     })
+}
+
+/// Truncated, held to the range; NaN gives 0. `as` gives the same, element by element; this is shifts alone, which vector
+/// registers have.
+fn truncated(x: f32) -> i32 {
+    let bits = x.to_bits();
+    // The number is `mantissa` times two to the `exponent`.
+    let exponent = (bits >> 23 & 0xff) as i32 - 150;
+    let mantissa = bits & 0x7f_ffff | 0x80_0000;
+    let whole = mantissa.wrapping_shl(exponent.clamp(0, 7) as u32);
+    let part = mantissa.wrapping_shr((-exponent).clamp(0, 31) as u32);
+    let magnitude = if exponent < 0 { part } else { whole } as i32;
+    let is_negative = bits >> 31 == 1;
+    let signed = if is_negative { -magnitude } else { magnitude };
+    let end = if is_negative { i32::MIN } else { i32::MAX };
+    let beyond = if x.is_nan() { 0 } else { end };
+    if exponent > 7 { beyond } else { signed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::truncated;
+
+    /// Every sign and exponent, with the mantissas at the edges and some between.
+    #[test]
+    fn truncation_is_that_of_the_language() {
+        let mantissas = (0..64)
+            .map(|n| n * 0x2_1357)
+            .chain((0..23).flat_map(|n| [1 << n, (1 << n) - 1, 0x7f_ffff ^ (1 << n)]));
+        for mantissa in mantissas {
+            for high in 0..512u32 {
+                let x = f32::from_bits(high << 23 | (mantissa & 0x7f_ffff));
+                assert_eq!(truncated(x), x as i32, "{x}");
+            }
+        }
+    }
 }
