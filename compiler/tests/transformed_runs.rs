@@ -5,7 +5,7 @@ mod cases;
 
 use std::collections::BTreeSet;
 
-use cases::{Case, all_cases, refused};
+use cases::{Case, all_cases};
 use slabplan::exec::ExecConfig;
 use slabplan::pass::{Unit, run_passes};
 use slabplan::passes::{FlattenCallGraph, MemoryPlanning, PREPARE};
@@ -37,9 +37,6 @@ fn failures(stage: &str, transforms: &[(&str, Transforms)], rewrite: bool) -> Ve
     let mut failures = Vec::new();
     let mut ran = 0;
     for case in all_cases() {
-        if refused(&case.name, stage).is_some() {
-            continue;
-        }
         let Some(module) = case.module(stage) else {
             continue;
         };

@@ -37,13 +37,20 @@ pub(crate) fn all_cases() -> Vec<Case> {
     cases
 }
 
-/// Words of the message with which the executor must refuse this program, if it must.
-pub(crate) fn refused(case: &str, stage: &str) -> Option<String> {
-    let list = std::fs::read_to_string(root().join("fixtures/models/refused.txt")).unwrap();
-    list.lines().find_map(|line| {
-        let (program, words) = line.split_once(": ")?;
+/// The text of a program with the values that XLA left out of it, as far as `fixtures/models/elided.txt` has them.
+fn completed(case: &str, stage: &str, text: String) -> String {
+    let list = std::fs::read_to_string(root().join("fixtures/models/elided.txt")).unwrap();
+    let of_this = list.lines().filter_map(|line| {
+        let (constant, values) = line.split_once(": ")?;
+        let (program, name) = constant.split_once(' ')?;
         let (of, program) = program.split_once('/')?;
-        (of == case && stage.starts_with(&format!("{program}."))).then(|| words.to_owned())
+        (of == case && stage.starts_with(&format!("{program}."))).then_some((name, values))
+    });
+    of_this.fold(text, |text, (name, values)| {
+        let at = text.find(&format!("{name} = ")).expect("the constant is there");
+        let (before, from) = text.split_at(at);
+        let filled = from.replacen("constant({...})", &format!("constant({values})"), 1);
+        format!("{before}{filled}")
     })
 }
 
@@ -82,6 +89,7 @@ impl Case {
             std::io::Read::read_to_string(&mut reader, &mut text).unwrap();
             text
         };
+        let text = completed(&self.name, stage, text);
         Some(slabplan_ir::text::parse(&text).into_result().unwrap())
     }
 
