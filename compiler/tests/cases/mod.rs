@@ -47,7 +47,9 @@ fn completed(case: &str, stage: &str, text: String) -> String {
         (of == case && stage.starts_with(&format!("{program}."))).then_some((name, values))
     });
     of_this.fold(text, |text, (name, values)| {
-        let at = text.find(&format!("{name} = ")).expect("the constant is there");
+        let at = text
+            .find(&format!("{name} = "))
+            .expect("the constant is there");
         let (before, from) = text.split_at(at);
         let filled = from.replacen("constant({...})", &format!("constant({values})"), 1);
         format!("{before}{filled}")
