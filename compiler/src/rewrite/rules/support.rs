@@ -11,11 +11,16 @@ pub(super) fn dims(g: &Graph, id: Id) -> Dims {
     g[id].data.dims.clone()
 }
 
-/// All nodes of a class, each once: between two rebuilds of the graph, classes that were joined hold some of their nodes
+/// All nodes of a class, each once: until the next rebuild of the graph, a class that was joined holds some of its nodes
 /// several times, with old names for their children.
-pub(super) fn nodes(g: &Graph, id: Id) -> IndexSet<Node, FxBuildHasher> {
+pub(super) fn nodes(g: &Graph, id: Id) -> Vec<Node> {
+    let nodes = &g[id].nodes;
+    if g.clean {
+        return nodes.clone();
+    }
     let canonical = |node: &Node| node.clone().map_children(|child| g.find(child));
-    g[id].nodes.iter().map(canonical).collect()
+    let once: IndexSet<Node, FxBuildHasher> = nodes.iter().map(canonical).collect();
+    once.into_iter().collect()
 }
 
 /// Adds a node; one that is new is noted as made by the rule at work.
