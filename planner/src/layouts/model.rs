@@ -17,7 +17,7 @@ use slabplan_ir::{ArrayShape, EntityId, InstrId, Module, Opcode, PosId, ShapeId,
 use super::classes::{Classes, LayoutClass};
 use super::config::LayoutConfig;
 use super::orders;
-use super::places::{reshape_is_bitcast, transpose_is_bitcast};
+use super::places::Places;
 use super::relations::{Relation, ViewKind, relations};
 use super::solve::{Edge, Energy, Matrix, Solution, solve};
 use super::tiles::{Order, row_major, tiled, tiled_bytes};
@@ -125,7 +125,9 @@ impl<'a> Model<'a> {
     /// Whether the result of `view` is its operand's bytes under `labels`.
     pub(super) fn is_bitcast(&self, view: &View, labels: &[usize]) -> bool {
         let (from, to) = (self.order(view.from, labels), self.order(view.to, labels));
-        self.view_agrees(view, from, to)
+        let (of_operand, of_result) =
+            self.view_places(view, std::slice::from_ref(from), std::slice::from_ref(to));
+        of_operand[0].is_some() && of_operand == of_result
     }
 
     /// Labels that cost at most as much as the default orders, by groups first and then one by one.
@@ -460,9 +462,10 @@ impl<'a> Model<'a> {
     fn view_costs(&self, view: &View) -> Matrix {
         let shape = self.module.instrs[view.instr].shape;
         let (from, to) = (self.orders_of(view.from), self.orders_of(view.to));
+        let (of_operand, of_result) = self.view_places(view, from, to);
         let bytes: Vec<u64> = to.iter().map(|o| self.bytes(shape, o)).collect();
         Matrix::new(from.len(), to.len(), |a, b| {
-            if self.view_agrees(view, &from[a], &to[b]) {
+            if of_operand[a].is_some() && of_operand[a] == of_result[b] {
                 0
             } else {
                 bytes[b]
@@ -470,17 +473,28 @@ impl<'a> Model<'a> {
         })
     }
 
-    fn view_agrees(&self, view: &View, from: &Order, to: &Order) -> bool {
+    /// Where the operand of `view` has its elements in each of the orders `from`, and its result in each of `to`.
+    fn view_places(
+        &self,
+        view: &View,
+        from: &[Order],
+        to: &[Order],
+    ) -> (Vec<Option<Places>>, Vec<Option<Places>>) {
         let i = &self.module.instrs[view.instr];
+        debug_assert!(matches!(i.opcode, Opcode::Reshape | Opcode::Transpose));
         let shape = |i: InstrId| self.module.shapes.array(self.module.instrs[i].shape);
         let (Some(a), Some(b)) = (shape(i.operands[0]), shape(view.instr)) else {
-            return false;
+            return (vec![None; from.len()], vec![None; to.len()]);
         };
-        let (a, b) = (self.place(a, view.from, from), self.place(b, view.to, to));
-        debug_assert!(matches!(i.opcode, Opcode::Reshape | Opcode::Transpose));
-        match view.kind {
-            ViewKind::Reshape => reshape_is_bitcast(&a, &b),
-            ViewKind::Transpose => transpose_is_bitcast(&a, &b, i.ints(AttrName::Dimensions)),
-        }
+        let of_result = |array: &ArrayShape| match view.kind {
+            ViewKind::Reshape => Places::row_major(array),
+            ViewKind::Transpose => Places::transposed(array, &a.dims, i.ints(AttrName::Dimensions)),
+        };
+        let from = from.iter().map(|o| self.place(a, view.from, o));
+        let to = to.iter().map(|o| self.place(b, view.to, o));
+        (
+            from.map(|array| Places::row_major(&array)).collect(),
+            to.map(|array| of_result(&array)).collect(),
+        )
     }
 }

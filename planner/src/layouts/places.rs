@@ -14,8 +14,8 @@
 
 use smallvec::SmallVec;
 
-use slabplan_ir::ArrayShape;
 use slabplan_ir::layout::TileDim;
+use slabplan_ir::{ArrayShape, ElementType};
 
 /// One digit of an element's place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,13 +30,52 @@ struct Digit {
 
 type Digits = SmallVec<[Digit; 8]>;
 
+/// Where an array has its elements, in a numbering of them that it may share with another array: equal places mean that
+/// every element is at the same byte.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Places {
+    element_type: ElementType,
+    element_bits: u64,
+    memory_space: u32,
+    digits: Digits,
+}
+
+impl Places {
+    /// Elements numbered in their row-major order, as a reshape keeps them. `None` where it can't be told.
+    pub(super) fn row_major(array: &ArrayShape) -> Option<Self> {
+        Self::new(array, &row_major_steps(&array.dims)?)
+    }
+
+    /// Elements numbered in the row-major order of an array of dimensions `from`, of which `array` is the transpose: its
+    /// dimension `i` is dimension `permutation[i]` of that array.
+    pub(super) fn transposed(
+        array: &ArrayShape,
+        from: &[u64],
+        permutation: &[i64],
+    ) -> Option<Self> {
+        let steps = row_major_steps(from)?;
+        let of = |&p: &i64| usize::try_from(p).ok().and_then(|p| steps.get(p).copied());
+        let steps: SmallVec<[u64; 6]> = permutation.iter().map(of).collect::<Option<_>>()?;
+        (steps.len() == array.rank()).then(|| Self::new(array, &steps))?
+    }
+
+    fn new(array: &ArrayShape, steps: &[u64]) -> Option<Self> {
+        if array.dynamic != 0 {
+            return None;
+        }
+        Some(Self {
+            element_type: array.element_type,
+            element_bits: element_bits(array),
+            memory_space: array.memory_space(),
+            digits: digits(array, steps)?,
+        })
+    }
+}
+
 /// Whether `reshaped`, a reshape of `array`, may be a bitcast of it. False where it can't be told.
 pub fn reshape_is_bitcast(array: &ArrayShape, reshaped: &ArrayShape) -> bool {
-    let (a, b) = (
-        row_major_steps(&array.dims),
-        row_major_steps(&reshaped.dims),
-    );
-    same_places(array, a, reshaped, b)
+    let places = Places::row_major(array);
+    places.is_some() && places == Places::row_major(reshaped)
 }
 
 /// Whether `transposed` may be a bitcast of `array`; its dimension `i` is dimension
@@ -46,17 +85,8 @@ pub fn transpose_is_bitcast(
     transposed: &ArrayShape,
     permutation: &[i64],
 ) -> bool {
-    let (Some(a), true) = (
-        row_major_steps(&array.dims),
-        permutation.len() == transposed.rank(),
-    ) else {
-        return false;
-    };
-    let b = permutation
-        .iter()
-        .map(|&p| usize::try_from(p).ok().and_then(|p| a.get(p).copied()))
-        .collect();
-    same_places(array, Some(a), transposed, b)
+    let places = Places::row_major(array);
+    places.is_some() && places == Places::transposed(transposed, &array.dims, permutation)
 }
 
 fn row_major_steps(dims: &[u64]) -> Option<SmallVec<[u64; 6]>> {
@@ -65,21 +95,6 @@ fn row_major_steps(dims: &[u64]) -> Option<SmallVec<[u64; 6]>> {
         steps[i - 1] = steps[i].checked_mul(dims[i])?;
     }
     Some(steps)
-}
-
-fn same_places(
-    a: &ArrayShape,
-    a_steps: Option<SmallVec<[u64; 6]>>,
-    b: &ArrayShape,
-    b_steps: Option<SmallVec<[u64; 6]>>,
-) -> bool {
-    let alike = a.element_type == b.element_type
-        && a.dynamic == 0
-        && b.dynamic == 0
-        && a.memory_space() == b.memory_space()
-        && element_bits(a) == element_bits(b);
-    let digits = |array, steps: Option<SmallVec<[u64; 6]>>| digits(array, &steps?);
-    alike && matches!((digits(a, a_steps), digits(b, b_steps)), (Some(x), Some(y)) if x == y)
 }
 
 fn element_bits(a: &ArrayShape) -> u64 {
