@@ -39,6 +39,9 @@ pub mod pack;
 mod plan;
 pub mod ports;
 pub mod problem;
+#[cfg(test)]
+#[path = "../tests/random/mod.rs"]
+mod random;
 mod reorder;
 pub mod schedule;
 pub mod scratch;

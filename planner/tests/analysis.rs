@@ -5,7 +5,7 @@ use slabplan_ir::target::MemorySpace;
 use slabplan_ir::{Alignment, Bytes, Module, Target, text};
 use slabplan_planner::dataflow::ValueId;
 use slabplan_planner::donation::{Outcome, Unpaired};
-use slabplan_planner::{Analysis, PlanConfig, PlanError, analyse, plan};
+use slabplan_planner::{Analysis, PlanConfig, PlanError, Planned, analyse, plan};
 
 fn target() -> Target {
     let space = |id, name: &str| MemorySpace {
@@ -383,6 +383,14 @@ ENTRY main {
     );
 }
 
+fn planned_in(module: &Module, accounting: Accounting) -> Planned {
+    let config = PlanConfig {
+        accounting,
+        ..PlanConfig::default()
+    };
+    plan(module, &target(), &config).unwrap()
+}
+
 /// Under XLA's accounting, too, a temporary may lie in an argument after its last read and in an
 /// output before it is written.
 #[test]
@@ -398,11 +406,7 @@ ENTRY main {
 ";
     let module = parse(source);
     let temp = |accounting| {
-        let config = PlanConfig {
-            accounting,
-            ..PlanConfig::default()
-        };
-        let planned = plan(&module, &target(), &config).unwrap();
+        let planned = planned_in(&module, accounting);
         assert!(
             planned
                 .analysis
@@ -432,11 +436,7 @@ ENTRY main {
   ROOT out = f32[12] concatenate(a, b, s), dimensions={0} // 4
 }
 ";
-    let config = PlanConfig {
-        accounting: Accounting::Xla,
-        ..PlanConfig::default()
-    };
-    let planned = plan(&parse(source), &target(), &config).unwrap();
+    let planned = planned_in(&parse(source), Accounting::Xla);
     let space = planned.plan.space(0).unwrap();
     // x [0, 2), s [1, 5), a [2, 5), b [3, 5), out [4, 5) and so idle until 4. s meets x, and out at its end;
     // a and b fill x, one behind the other.
@@ -458,11 +458,7 @@ ENTRY main {
   ROOT out = f32[48] concatenate(a, b), dimensions={0} // 4
 }
 ";
-    let config = PlanConfig {
-        accounting: Accounting::Xla,
-        ..PlanConfig::default()
-    };
-    let planned = plan(&parse(source), &target(), &config).unwrap();
+    let planned = planned_in(&parse(source), Accounting::Xla);
     let space = planned.plan.space(0).unwrap();
     // s [1, 4) lies in out, which is idle until 4; then a and b are live, and x has room for one of them.
     assert_eq!(space.stats.temp.get(), 96);

@@ -1,22 +1,12 @@
 //! Large problems, which the packer takes apart: validity, order of rows, stops, and every heuristic alone.
 
+mod random;
+
+use random::Random;
 use slabplan_planner::pack::{
     Buffer, Control, Effort, Heuristic, Interval, PackConfig, Packing, Problem, Progress, Tie, csv,
     pack, pack_with, validate, validate_fast,
 };
-
-/// Numbers that look random and are always the same.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
-}
 
 /// Like a network's trace: a few buffers that last, many short ones, and some that are much larger than most.
 fn trace(count: u64, seed: u64) -> Problem {

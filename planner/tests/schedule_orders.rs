@@ -1,8 +1,11 @@
 //! Every order of small random modules is planned: the certificate is never above a slab, and the scheduler's slab is the
 //! smallest.
 
+mod random;
+
 use std::fmt::Write;
 
+use random::Random;
 use slabplan_ir::target::MemorySpace;
 use slabplan_ir::text::parse;
 use slabplan_ir::verify::verify;
@@ -131,13 +134,8 @@ fn target() -> Target {
 /// Operations with and without results that may lie on operands, in-place updates, donated and kept arguments,
 /// several results, control predecessors.
 fn random_module(seed: u64) -> Module {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mut random = move |n: u64| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % n
-    };
+    let mut numbers = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut random = |n| numbers.below(n);
     // Arrays of a few sizes, so that some may share.
     let mut text = String::from("HloModule m, buffer_donor={ (0, {}) }\n\nENTRY e {\n");
     let mut arrays: Vec<(String, u64)> = Vec::new();

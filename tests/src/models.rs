@@ -1,5 +1,8 @@
 //! Exported programs with inputs and the results that JAX computed.
 
+#[path = "../../compiler/tests/cases/elided.rs"]
+mod elided;
+
 use std::path::{Path, PathBuf};
 
 use slabplan::config::{CompileConfig, ScheduleMode};
@@ -145,38 +148,16 @@ impl Case {
     fn module(&self) -> Result<Module, String> {
         let mut source =
             frontend::read(&self.program.to_string_lossy()).map_err(|e| e.to_string())?;
-        let elided = self.elided()?;
-        if !elided.is_empty() {
-            let mut text = String::from_utf8(source.bytes).map_err(|e| e.to_string())?;
-            for (name, values) in elided {
-                let at = text.find(&format!("{name} = "));
-                let at = at.ok_or_else(|| format!("there is no {name}"))?;
-                let (before, from) = text.split_at(at);
-                let filled = from.replacen("constant({...})", &format!("constant({values})"), 1);
-                text = format!("{before}{filled}");
-            }
-            source.bytes = text.into_bytes();
-        }
-        frontend::parse_module(source).map_err(|e| e.to_string())
-    }
-
-    /// Constants whose values the program's text lacks: name and values.
-    fn elided(&self) -> Result<Vec<(String, String)>, String> {
-        let list = crate::paths::fixtures("models").join("elided.txt");
-        let list = std::fs::read_to_string(&list)
-            .map_err(|e| format!("cannot read {}: {e}", list.display()))?;
         let name = |p: &Path| p.file_name().map(|n| n.to_string_lossy().into_owned());
         let (Some(case), Some(file)) = (name(&self.folder), name(&self.program)) else {
             return Err(format!("{} has no name", self.program.display()));
         };
-        let of_this = list.lines().filter_map(|line| {
-            let (constant, values) = line.split_once(": ")?;
-            let (program, name) = constant.split_once(' ')?;
-            let (of, stage) = program.split_once('/')?;
-            (of == case && file.starts_with(&format!("{stage}.")))
-                .then(|| (name.to_owned(), values.to_owned()))
-        });
-        Ok(of_this.collect())
+        // A proto has all values.
+        if let Ok(text) = String::from_utf8(source.bytes.clone()) {
+            let models = crate::paths::fixtures("models");
+            source.bytes = elided::completed(&models, &case, &file, text)?.into_bytes();
+        }
+        frontend::parse_module(source).map_err(|e| e.to_string())
     }
 
     fn compare(&self, compiled: &Compiled, outputs: &[HostArray]) -> Result<(), String> {

@@ -1,6 +1,8 @@
 //! Exported programs with inputs and expected outputs.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+mod elided;
+
 use std::path::{Path, PathBuf};
 
 use slabplan::exec::compare::{Tolerance, compare};
@@ -35,25 +37,6 @@ pub(crate) fn all_cases() -> Vec<Case> {
     let only = std::env::var("SLABPLAN_CASE").unwrap_or_default();
     cases.retain(|c| c.name.contains(&only));
     cases
-}
-
-/// The text of a program with the values that XLA left out of it, as far as `fixtures/models/elided.txt` has them.
-fn completed(case: &str, stage: &str, text: String) -> String {
-    let list = std::fs::read_to_string(root().join("fixtures/models/elided.txt")).unwrap();
-    let of_this = list.lines().filter_map(|line| {
-        let (constant, values) = line.split_once(": ")?;
-        let (program, name) = constant.split_once(' ')?;
-        let (of, program) = program.split_once('/')?;
-        (of == case && stage.starts_with(&format!("{program}."))).then_some((name, values))
-    });
-    of_this.fold(text, |text, (name, values)| {
-        let at = text
-            .find(&format!("{name} = "))
-            .expect("the constant is there");
-        let (before, from) = text.split_at(at);
-        let filled = from.replacen("constant({...})", &format!("constant({values})"), 1);
-        format!("{before}{filled}")
-    })
 }
 
 fn root() -> PathBuf {
@@ -91,7 +74,8 @@ impl Case {
             std::io::Read::read_to_string(&mut reader, &mut text).unwrap();
             text
         };
-        let text = completed(&self.name, stage, text);
+        let models = root().join("fixtures/models");
+        let text = elided::completed(&models, &self.name, stage, text).unwrap();
         Some(slabplan_ir::text::parse(&text).into_result().unwrap())
     }
 

@@ -147,6 +147,7 @@ fn fullest(sizes: &[u64], room: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::fullest;
+    use crate::random::Random;
 
     /// The largest sum of any choice, each tried.
     fn by_trying(sizes: &[u64], room: u64) -> u64 {
@@ -165,14 +166,9 @@ mod tests {
         assert_eq!(fullest(&[1536, 1408, 428, 428, 1], 1620), 1537);
         assert_eq!(fullest(&[64, 64, 64], 128), 128);
         assert_eq!(fullest(&[65, 63], 127), 65);
-        let mut seed = 1u64;
+        let mut random = Random(1);
         for n in 0..300 {
-            let sizes: Vec<u64> = (0..=n % 9)
-                .map(|_| {
-                    seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    1 + (seed >> 33) % 150
-                })
-                .collect();
+            let sizes: Vec<u64> = (0..=n % 9).map(|_| 1 + random.below(150)).collect();
             let room = n * 2;
             assert_eq!(
                 fullest(&sizes, room),

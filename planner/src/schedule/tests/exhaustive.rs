@@ -5,6 +5,7 @@ use std::fmt::Write;
 use slabplan_ir::{InstrId, Module};
 
 use super::{best, entry};
+use crate::random::Random;
 
 /// The least peak of all orders of the entry, whose operations share no bytes. What is live after a set of
 /// instructions does not depend on their order, so the sets are enough. O(2^n n²).
@@ -93,18 +94,6 @@ fn small_graphs_against_every_order() {
         100 * tight >= 95 * graphs,
         "the bound is the peak in {tight} cases only"
     );
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
 }
 
 /// Operations of 1 to 9 elements with up to three operands each, and a root that reads the last three.
