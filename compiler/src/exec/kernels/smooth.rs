@@ -9,10 +9,19 @@ const SHIFT: f32 = 12_582_912.0;
 /// The exponential.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "must use the caller's instructions")]
-#[allow(clippy::excessive_precision, reason = "the digits of the source")]
 pub(super) fn exp(x: f32) -> f32 {
     // Past these the result is infinite or rounds to zero.
-    let x = x.clamp(-105.0, 89.5);
+    let (y, n) = reduced_exp(x.clamp(-105.0, 89.5));
+    // Two factors, since 2^n alone may be too large or small.
+    let half = n >> 1;
+    y * power_of_two(half) * power_of_two(n.wrapping_sub(half))
+}
+
+/// `y` near one and `n` such that `y * 2^n` is the exponential of `x`, neither large nor small.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "must use the caller's instructions")]
+#[allow(clippy::excessive_precision, reason = "the digits of the source")]
+fn reduced_exp(x: f32) -> (f32, i32) {
     let shifted = x * std::f32::consts::LOG2_E + SHIFT;
     let n = shifted - SHIFT;
     let r = x - n * 0.693_359_375;
@@ -28,11 +37,15 @@ pub(super) fn exp(x: f32) -> f32 {
         p = p * r + c;
     }
     let y = p * (r * r) + r + 1.0;
-    // Two factors, since 2^n alone may be too large or small.
     let n = (shifted.to_bits() as i32).wrapping_sub(SHIFT.to_bits() as i32);
-    let half = n >> 1;
-    let power = |n: i32| f32::from_bits((n.wrapping_add(127) as u32) << 23);
-    y * power(half) * power(n.wrapping_sub(half))
+    (y, n)
+}
+
+/// `2^n`, for `n` from -126 to 127.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "must use the caller's instructions")]
+fn power_of_two(n: i32) -> f32 {
+    f32::from_bits((n.wrapping_add(127) as u32) << 23)
 }
 
 /// The hyperbolic tangent.
@@ -41,7 +54,9 @@ pub(super) fn exp(x: f32) -> f32 {
 #[allow(clippy::excessive_precision, reason = "the digits of the source")]
 pub(super) fn tanh(x: f32) -> f32 {
     let magnitude = x.abs();
-    let large = 1.0 - 2.0 / (exp(2.0 * magnitude) + 1.0);
+    // From 9.1 on the result rounds to one.
+    let (y, n) = reduced_exp(2.0 * magnitude.min(10.0));
+    let large = 1.0 - 2.0 / (y * power_of_two(n) + 1.0);
     let square = x * x;
     let mut p = -5.704_988_727_45e-3;
     for c in [

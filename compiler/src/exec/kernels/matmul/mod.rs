@@ -225,18 +225,20 @@ impl<T: Accumulator, L: Lines, R: Lines, S: Sink> pulp::WithSimd for Multiply<'_
                         let row = block_row + r;
                         used[tile] = self.lhs.pack::<T>(row, height, range, height, panel);
                     });
-                    for c in (0..block_columns).step_by(width) {
-                        let column = block_column + c;
-                        let (panel, step) = as_it_lies(column).unwrap_or_else(|| {
-                            (&right[c / width * length * LINE..][..length * LINE], width)
-                        });
-                        let used_columns = width.min(columns - column);
-                        let bytes = used_columns * T::BYTES;
-                        each_tile(block_rows, |tile, r, height| {
+                    // The rows of a tile stay in the nearest cache while the columns pass by, and the
+                    // result is written along its rows.
+                    each_tile(block_rows, |tile, r, height| {
+                        let (low, high) = used[tile];
+                        let rows = &left[(r * length + low * height) * T::BYTES..];
+                        let rows = &rows[..(high - low) * height * T::BYTES];
+                        for c in (0..block_columns).step_by(width) {
+                            let column = block_column + c;
+                            let (panel, step) = as_it_lies(column).unwrap_or_else(|| {
+                                (&right[c / width * length * LINE..][..length * LINE], width)
+                            });
+                            let used_columns = width.min(columns - column);
+                            let bytes = used_columns * T::BYTES;
                             let mut sums = Sums::default();
-                            let (low, high) = used[tile];
-                            let rows = &left[(r * length + low * height) * T::BYTES..];
-                            let rows = &rows[..(high - low) * height * T::BYTES];
                             let panel = panel.get(low * step * T::BYTES..).unwrap_or(&[]);
                             match height {
                                 12 => T::tile::<V, 12>(simd, rows, panel, step, &mut sums),
@@ -248,8 +250,8 @@ impl<T: Accumulator, L: Lines, R: Lines, S: Sink> pulp::WithSimd for Multiply<'_
                                 let row = block_row - first_row + r + i;
                                 self.sink.put::<T>(row, column, &sums[..bytes], start == 0);
                             }
-                        });
-                    }
+                        }
+                    });
                 }
             }
         }

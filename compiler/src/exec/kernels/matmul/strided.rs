@@ -24,6 +24,8 @@ pub(in super::super) struct StridedLines<'a> {
 
 /// Most lines of a panel.
 const WIDTH: usize = LINE;
+/// Entries of a line that are brought into a panel before those of the next line.
+const STRETCH: usize = 16;
 
 impl Lines for StridedLines<'_> {
     #[inline(always)]
@@ -118,17 +120,21 @@ fn interleave<T: Accumulator>(
     panel: &mut [u8],
 ) {
     let panel = &mut panel[..length * width * T::BYTES];
-    for (i, start) in starts.iter().enumerate() {
-        let line = &data[(start + from) * T::BYTES..];
-        let out = panel.chunks_exact_mut(width * T::BYTES);
-        if step == 1 {
-            for (out, x) in out.zip(line.chunks_exact(T::BYTES)) {
-                out[i * T::BYTES..][..T::BYTES].copy_from_slice(x);
-            }
-        } else {
-            for (l, out) in out.enumerate() {
-                let x = &line[l * step * T::BYTES..][..T::BYTES];
-                out[i * T::BYTES..][..T::BYTES].copy_from_slice(x);
+    // A stretch of every line in turn, so that the memory is asked for many lines at a time.
+    for (block, panel) in panel.chunks_mut(STRETCH * width * T::BYTES).enumerate() {
+        let from = from + block * STRETCH * step;
+        for (i, start) in starts.iter().enumerate() {
+            let line = &data[(start + from) * T::BYTES..];
+            let out = panel.chunks_exact_mut(width * T::BYTES);
+            if step == 1 {
+                for (out, x) in out.zip(line.chunks_exact(T::BYTES)) {
+                    out[i * T::BYTES..][..T::BYTES].copy_from_slice(x);
+                }
+            } else {
+                for (l, out) in out.enumerate() {
+                    let x = &line[l * step * T::BYTES..][..T::BYTES];
+                    out[i * T::BYTES..][..T::BYTES].copy_from_slice(x);
+                }
             }
         }
     }
