@@ -106,12 +106,26 @@ const LARGE: usize = 4_000;
 /// Units placed in rounds of local search, where the core of a large problem did not reach the bound.
 const FURTHER: usize = 40_000;
 
-/// Nodes of the search before and after local search.
+/// Nodes of the search before and after local search, at least.
 const FEW_NODES: u64 = 512;
+
+/// The same nodes times units: where a node costs little, more of them settle more than local search does.
+const FEW_NODES_TIMES_UNITS: u64 = 600_000;
+
+fn few_nodes(model: &Model) -> u64 {
+    FEW_NODES.max(FEW_NODES_TIMES_UNITS / model.units.len().max(1) as u64)
+}
 
 /// Nodes times units that search spends without gain, where patience is limited: a node costs more where there is more
 /// to look at.
 const NODES_TIMES_UNITS: u64 = 6_000_000;
+
+/// Squares of units for each node that search spends without gain, where patience is limited: one descent takes a node for
+/// each unit, and few units need few descents.
+const UNITS_SQUARED_PER_NODE: u64 = 20;
+
+/// Nodes that even the smallest problems are worth.
+const LEAST_PATIENCE: u64 = 1_000;
 
 /// Nodes without gain after which ejections begin again, where patience is limited.
 const EJECTIONS_WITHOUT_GAIN: u64 = 20_000;
@@ -280,14 +294,14 @@ impl<'a> Run<'a> {
         } else {
             // A few nodes often settle what much local search does not.
             self.orders(model, config.effort);
-            self.search_as_shared(problem, model, config, FEW_NODES)?;
+            self.search_as_shared(problem, model, config, few_nodes(model))?;
             self.improved_orders(model, config.effort);
         }
         let pairs = share::choose(problem);
         if !pairs.is_empty() && !self.is_over() {
             self.first(problem, &Model::new(problem, &pairs)?, config);
         }
-        self.search_as_shared(problem, model, config, FEW_NODES)?;
+        self.search_as_shared(problem, model, config, few_nodes(model))?;
         self.eject(problem, model, config);
         self.search_as_shared(problem, model, config, u64::MAX)
     }
@@ -382,7 +396,9 @@ impl<'a> Run<'a> {
         };
         budget = budget.min(most);
         let patience = patience(problem, config).map_or(u64::MAX, |nodes| {
-            nodes.min(NODES_TIMES_UNITS / model.units.len().max(1) as u64)
+            let units = model.units.len().max(1) as u64;
+            let few = (units * units / UNITS_SQUARED_PER_NODE).max(LEAST_PATIENCE);
+            nodes.min(NODES_TIMES_UNITS / units).min(few)
         });
         let start = (standing.height, standing.bound);
         let mut has_gained = false;

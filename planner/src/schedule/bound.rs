@@ -31,11 +31,20 @@ const WORDS: usize = 8;
 
 type Row = [u64; WORDS];
 
+/// What the bound is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Aim {
+    /// To prove the given order best if it is: once there is a better one, it is left as it is.
+    IsBest,
+    /// To be as high as the work allows.
+    Highest,
+}
+
 /// The bound of a whole computation, what is handed to it included. `graph` is its [`View::Bound`].
 ///
 /// `together` says that all that is handed in is there at one moment, read or not. `order` is any order, the lower its
 /// peak the better.
-pub(super) fn bound(graph: &Graph, together: bool, order: &[u32], work: Work) -> u64 {
+pub(super) fn bound(graph: &Graph, together: bool, order: &[u32], aim: Aim, work: Work) -> u64 {
     let at_each = at_each(graph, MAX_STEPS);
     let mut bound = at_each.iter().copied().max().unwrap_or(0);
     if together {
@@ -53,11 +62,11 @@ pub(super) fn bound(graph: &Graph, together: bool, order: &[u32], work: Work) ->
         }
         bound = bound.max(least(graph, i, &places(graph, i)).bytes);
     }
-    raised(graph, order, bound, work)
+    raised(graph, order, bound, aim, work)
 }
 
 /// A better bound, if it can be proved by asking which of two instructions comes first.
-fn raised(graph: &Graph, order: &[u32], mut bound: u64, mut work: Work) -> u64 {
+fn raised(graph: &Graph, order: &[u32], mut bound: u64, aim: Aim, mut work: Work) -> u64 {
     if work.is_spent() {
         return bound;
     }
@@ -68,6 +77,7 @@ fn raised(graph: &Graph, order: &[u32], mut bound: u64, mut work: Work) -> u64 {
     while bound < peak {
         match branch::within(graph, &order, limit, &mut work) {
             Answer::None => bound = limit + 1,
+            Answer::Order(_) if aim == Aim::IsBest => break,
             Answer::Order(better) => {
                 peak = graph.peak(&better);
                 order = better;

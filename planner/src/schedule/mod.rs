@@ -44,6 +44,7 @@ use smallvec::SmallVec;
 
 use crate::error::PlanError;
 use crate::pack::Effort;
+use bound::Aim;
 use branch::Answer;
 use graph::{Backwards, Forwards, Graph, View};
 use greedy::Prefer;
@@ -375,7 +376,12 @@ fn add_bound(
     if !config.improve && module.instrs.len() > LARGEST_WITH_CUTS {
         work.rounds = 0;
     }
-    bounds[comp] = bound::bound(&graph, region.handed_in_together, order, work);
+    let aim = if config.improve {
+        Aim::Highest
+    } else {
+        Aim::IsBest
+    };
+    bounds[comp] = bound::bound(&graph, region.handed_in_together, order, aim, work);
     if comp == module.entry {
         bounds[comp] = bounds[comp].saturating_add(region.base[0]);
     }

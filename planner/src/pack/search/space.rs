@@ -127,7 +127,8 @@ impl Space {
         }
         let sections = model.sections as usize;
         let (pieces, covers) = (Lists::new(units, &pieces), Lists::new(sections, &covers));
-        let meetings = meetings(units, &pieces, &covers, most)?;
+        let starts = Lists::new(sections, &starts);
+        let meetings = meetings(&pieces, &covers, &starts, most)?;
         let of = |unit: u32| &model.units[unit as usize];
         let is_twin = |a: u32, b: u32| {
             of(a).residue == of(b).residue
@@ -139,7 +140,7 @@ impl Space {
             sections,
             units,
             is_simple: (0..units).all(|unit| pieces.of(unit).len() == 1),
-            starts: Lists::new(sections, &starts),
+            starts,
             pieces,
             covers,
             meetings,
@@ -181,31 +182,34 @@ pub(in super::super) fn gcd(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
+/// Who meets whom: whoever is live where a piece begins, and whoever begins before it ends. O(pairs of pieces that meet).
 fn meetings(
-    units: usize,
     pieces: &Lists<Piece>,
     covers: &Lists<Cover>,
+    starts: &Lists<(u32, Piece)>,
     most: usize,
 ) -> Option<Lists<Meeting>> {
+    let units = pieces.starts.len() - 1;
     let mut list: Vec<(u32, Meeting)> = Vec::new();
     let mut seen = vec![u32::MAX; units];
     for unit in 0..units as u32 {
         seen[unit as usize] = unit;
         for piece in pieces.of(unit as usize) {
-            for cover in (piece.begin..piece.end).flat_map(|section| covers.of(section as usize)) {
-                if std::mem::replace(&mut seen[cover.unit as usize], unit) != unit {
-                    let other = cover.unit;
-                    let (least_above, push) =
-                        rises(pieces.of(unit as usize), pieces.of(other as usize));
-                    list.push((
-                        unit,
-                        Meeting {
-                            unit: other,
-                            least_above,
-                            push,
-                        },
-                    ));
+            let at_begin = covers.of(piece.begin as usize).iter().map(|it| it.unit);
+            let later =
+                (piece.begin + 1..piece.end).flat_map(|section| starts.of(section as usize));
+            for other in at_begin.chain(later.map(|it| it.0)) {
+                if std::mem::replace(&mut seen[other as usize], unit) == unit {
+                    continue;
                 }
+                let (least_above, push) =
+                    rises(pieces.of(unit as usize), pieces.of(other as usize));
+                let meeting = Meeting {
+                    unit: other,
+                    least_above,
+                    push,
+                };
+                list.push((unit, meeting));
             }
         }
         if list.len() > most {
