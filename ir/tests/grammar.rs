@@ -343,7 +343,7 @@ fn generated_names_give_way_to_written_ones() {
 #[test]
 fn short_form_of_async_operations() {
     let m = module(&with(
-        "  s = ((f32[4]{0}), f32[2]{0}, s32[]) slice-start(x), slice={[0:2]}, metadata={op_name=\"n\"}\n  \
+        "  s = ((f32[4]{0}), f32[2]{0}, s32[]) slice-start(x), slice={[0:2]}, metadata={op_name=\"n\"}, statistics={visualizing_index=0,s=1}\n  \
          u = ((f32[4]{0}), f32[2]{0}, s32[]) slice-update(s)\n  ROOT d = f32[2]{0} slice-done(u)",
     ));
     let opcodes: Vec<Opcode> = m.entry().instrs[4..]
@@ -359,9 +359,9 @@ fn short_form_of_async_operations() {
         text.contains("%async_wrapped (async_param.0: f32[4]) -> f32[2] {"),
         "{text}"
     );
-    assert!(text.contains("  ROOT %async_op = f32[2]{0} slice(%async_param.0), slice={[0:2]}, metadata={op_name=\"n\"}"), "{text}");
+    assert!(text.contains("  ROOT %async_op = f32[2]{0} slice(%async_param.0), slice={[0:2]}, metadata={op_name=\"n\"}, statistics={visualizing_index=0,s=1}"), "{text}");
     assert!(
-        text.contains("async-start(%x), calls=%async_wrapped, metadata={op_name=\"n\"}"),
+        text.contains("async-start(%x), calls=%async_wrapped, metadata={op_name=\"n\"}, statistics={visualizing_index=0,s=1}"),
         "{text}"
     );
     refused(

@@ -125,6 +125,7 @@ impl Parser<'_> {
                             | AttrName::BackendConfig
                             | AttrName::FrontendAttributes
                             | AttrName::Origin
+                            | AttrName::Statistics
                     )
                 })
                 .cloned(),

@@ -231,8 +231,8 @@ impl Parser<'_> {
             return Ok(AttrValue::Raw(self.str(start..self.cursor.pos())));
         }
         if name == AttrName::Literal {
-            self.shape()?;
-            self.cursor.skip_space();
+            self.literal_with_shape(0)?;
+            return Ok(AttrValue::Raw(self.str(start..self.cursor.pos())));
         }
         let json = matches!(name, AttrName::BackendConfig | AttrName::FrontendAttributes);
         let quotes = if json { Quotes::Double } else { Quotes::Both };

@@ -292,8 +292,10 @@ impl Parser<'_> {
         match self.cursor.peek() {
             b'{' | b'(' => self.cursor.balanced(Quotes::Both, "literal"),
             _ => {
-                while !matches!(self.cursor.peek(), b')' | b'(' | b' ' | b'\n' | b',' | 0)
-                    && self.cursor.peek().is_ascii()
+                while !matches!(
+                    self.cursor.peek(),
+                    b')' | b'(' | b'}' | b' ' | b'\n' | b'\r' | b'\t' | b',' | 0
+                ) && self.cursor.peek().is_ascii()
                 {
                     self.cursor.bump();
                 }
@@ -308,6 +310,30 @@ impl Parser<'_> {
                 Ok(start..end)
             }
         }
+    }
+
+    /// A literal that stands for itself: an array's shape and values, or such literals in parentheses.
+    pub(super) fn literal_with_shape(&mut self, depth: usize) -> Rule<()> {
+        self.cursor.skip_space();
+        let start = self.cursor.pos();
+        if depth > MAX_DEPTH {
+            let message = format!("literals nest deeper than {MAX_DEPTH}");
+            return Err(Fault::new(start..start + 1, message).label("too deep"));
+        }
+        if self.cursor.eat(b'(') {
+            while !self.cursor.eat(b')') {
+                self.literal_with_shape(depth + 1)?;
+                if !self.cursor.eat(b',') {
+                    self.cursor.expect(b')', "`,` or `)` in a literal")?;
+                    break;
+                }
+            }
+            return Ok(());
+        }
+        let shape = self.shape()?;
+        let values = self.literal_text()?;
+        let values = self.str(values);
+        self.check_literal(shape, values)
     }
 
     fn check_literal(&self, shape: ShapeId, text: Str) -> Rule<()> {

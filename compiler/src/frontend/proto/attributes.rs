@@ -9,7 +9,7 @@ use super::enums::{
     API_VERSIONS, FFT_TYPES, PADDING_TYPES, RNG_ALGORITHMS, RNG_DISTRIBUTIONS, SCHEDULES,
     TRANSPOSES, word,
 };
-use super::literal::write_literal;
+use super::literal::write_literal_with_shape;
 use super::messages::{FrontendAttributes, Instruction, Metadata, Shape};
 use super::replica_groups::write_replica_groups;
 use super::shape::{self, join, write_shape};
@@ -342,20 +342,16 @@ fn write_custom_call(w: &mut Writer<'_>, i: &Instruction) -> Result<(), String> 
         "custom_call_target",
         format_args!("\"{}\"", escape(i.custom_call_target.as_bytes())),
     );
-    if i.constrain_layout && !i.operand_shapes_with_layout.is_empty() {
+    let constraints = &i.operand_shapes_with_layout;
+    if i.constrain_layout && (!constraints.is_empty() || i.operand_ids.is_empty()) {
         w.out.push_str(", operand_layout_constraints={");
-        write_shapes(w.out, &i.operand_shapes_with_layout)?;
+        write_shapes(w.out, constraints)?;
         w.out.push('}');
     }
     w.flag("custom_call_has_side_effect", i.custom_call_has_side_effect);
     if let Some(literal) = i.literal.as_deref() {
         w.out.push_str(", literal=");
-        write_shape(
-            w.out,
-            literal.shape.as_ref().ok_or("a literal without a shape")?,
-        )?;
-        w.out.push(' ');
-        write_literal(w.out, Some(literal))?;
+        write_literal_with_shape(w.out, literal)?;
     }
     write_operand_aliasing(w, i);
     if i.custom_call_schedule != 0 {

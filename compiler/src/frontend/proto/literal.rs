@@ -4,6 +4,7 @@ use slabplan_ir::literal::{Literal as Decoded, encode};
 use slabplan_ir::{ArrayShape, ElementType, ShapePool};
 
 use super::messages::{Literal, Shape};
+use super::shape::{TUPLE, write_shape};
 
 /// Appends a literal; one that was left out of the proto is written `{...}`.
 pub(super) fn write_literal(out: &mut String, value: Option<&Literal>) -> Result<(), String> {
@@ -39,6 +40,25 @@ pub(super) fn write_literal(out: &mut String, value: Option<&Literal>) -> Result
     let id = shapes.intern_array(array);
     let arrays = vec![Some(bytes)];
     out.push_str(&encode(&shapes, id, &Decoded { arrays }));
+    Ok(())
+}
+
+/// Appends a literal that stands for itself: an array with its shape before it, a tuple as such literals in parentheses.
+pub(super) fn write_literal_with_shape(out: &mut String, value: &Literal) -> Result<(), String> {
+    let shape = value.shape.as_ref().ok_or("a literal without a shape")?;
+    if shape.element_type != TUPLE {
+        write_shape(out, shape)?;
+        out.push(' ');
+        return write_literal(out, Some(value));
+    }
+    out.push_str("( ");
+    for (i, element) in value.tuple_literals.iter().enumerate() {
+        if i > 0 {
+            out.push_str(", ");
+        }
+        write_literal_with_shape(out, element)?;
+    }
+    out.push_str(" )");
     Ok(())
 }
 

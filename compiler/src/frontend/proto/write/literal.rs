@@ -5,7 +5,7 @@ use slabplan_ir::literal::{decode, is_elided};
 use slabplan_ir::shape::{self, ShapePool};
 use slabplan_ir::{ArrayShape, ElementType, ShapeId};
 
-use super::shape::{array, shape as write_shape};
+use super::shape::{array, shape as write_shape, tuple};
 use crate::frontend::proto::messages::Literal;
 
 /// The proto of a literal; nothing where its values were left out of the text.
@@ -22,8 +22,43 @@ pub(super) fn literal(
     part(pool, shape, &mut arrays).map(Some)
 }
 
-/// The proto of a literal with its shape before it, as `f32[2]{0} {1, 2}`.
+/// The proto of a literal that stands for itself, as `f32[2]{0} {1, 2}` or `( f32[] 1, s32[] 2 )`.
 pub(super) fn with_shape(text: &str) -> Result<Option<Literal>, String> {
+    let text = text.trim();
+    let Some(elements) = text.strip_prefix('(').and_then(|t| t.strip_suffix(')')) else {
+        return array_with_shape(text);
+    };
+    let mut literals = Vec::new();
+    for element in elements_of(elements) {
+        match with_shape(element)? {
+            Some(literal) => literals.push(literal),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(Literal {
+        shape: Some(tuple(
+            literals.iter().filter_map(|it| it.shape.clone()).collect(),
+        )),
+        tuple_literals: literals,
+        ..Literal::default()
+    }))
+}
+
+/// What stands between the commas that are in no brackets; nothing after the last comma is no element.
+fn elements_of(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0usize;
+    let elements = text.split(move |c| {
+        match c {
+            '(' | '{' | '[' => depth += 1,
+            ')' | '}' | ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    });
+    elements.filter(|it| !it.trim().is_empty())
+}
+
+fn array_with_shape(text: &str) -> Result<Option<Literal>, String> {
     let source = format!(
         "HloModule literal\nENTRY e {{ ROOT c = {} }}",
         constant(text)?
@@ -37,20 +72,14 @@ pub(super) fn with_shape(text: &str) -> Result<Option<Literal>, String> {
     }
 }
 
-/// A constant's shape and opcode, made of a literal's shape and values.
+/// A constant's shape and opcode, made of an array's shape and values.
 fn constant(text: &str) -> Result<String, String> {
-    // The shape has no space in it, unless it is a tuple's.
-    let mut depth = 0usize;
-    let end = text.char_indices().find(|&(_, c)| {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        c == ' ' && depth == 0
-    });
-    let (end, _) = end.ok_or("expected a shape and values")?;
-    let (shape, values) = text.split_at(end);
+    let dims = text.find(']').ok_or("expected a shape and values")?;
+    let layout = text[dims + 1..]
+        .starts_with('{')
+        .then(|| text[dims..].find('}'))
+        .flatten();
+    let (shape, values) = text.split_at(dims + layout.unwrap_or(0) + 1);
     Ok(format!("{shape} constant({})", values.trim()))
 }
 

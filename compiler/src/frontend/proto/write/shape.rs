@@ -11,8 +11,7 @@ use crate::frontend::proto::shape::{BUFFER, COMBINE, OPAQUE, TOKEN, TUPLE};
 pub(super) fn shape(pool: &ShapePool, id: ShapeId) -> Shape {
     let of = |element_type, parts: &[ShapeId]| Shape {
         element_type,
-        tuple_shapes: parts.iter().map(|&p| shape(pool, p)).collect(),
-        ..Shape::default()
+        ..tuple(parts.iter().map(|&p| shape(pool, p)).collect())
     };
     match pool.get(id) {
         shape::Shape::Array(a) => array(a),
@@ -20,6 +19,15 @@ pub(super) fn shape(pool: &ShapePool, id: ShapeId) -> Shape {
         shape::Shape::Token => of(TOKEN, &[]),
         shape::Shape::Opaque => of(OPAQUE, &[]),
         shape::Shape::Buffer(inner) => of(BUFFER, std::slice::from_ref(inner)),
+    }
+}
+
+/// The proto of a tuple.
+pub(super) fn tuple(parts: Vec<Shape>) -> Shape {
+    Shape {
+        element_type: TUPLE,
+        tuple_shapes: parts,
+        ..Shape::default()
     }
 }
 
