@@ -81,13 +81,7 @@ impl PeakEntry {
 
 impl fmt::Display for PeakEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match &self.kind {
-            BufferKind::Parameter { .. } => "argument",
-            BufferKind::Constant => "constant",
-            BufferKind::Output => "output",
-            BufferKind::Scratch { .. } => "scratch",
-            BufferKind::Temp => "temporary",
-        };
+        let kind = self.kind.name();
         write!(
             f,
             "{:>10} {kind:<9} {} {}",

@@ -23,7 +23,7 @@ use slabplan_ir::{CompId, InstrId, Module, Opcode};
 
 use crate::dataflow::{Dataflow, ValueId, ValueKind};
 use crate::inplace::in_place_pairs;
-use crate::order::ProgramOrder;
+use crate::order::{ProgramOrder, Span};
 use crate::ports::Ports;
 
 /// The tails of one value.
@@ -66,7 +66,7 @@ pub struct Liveness {
 impl Liveness {
     /// Computes the live range of every value.
     ///
-    /// O((uses + values) · nesting depth) apart from sorting.
+    /// O(uses + values, each times the computations it is handed through) apart from sorting.
     pub fn new(module: &Module, order: &ProgramOrder, flow: &Dataflow, ports: &Ports) -> Self {
         let in_flight = InFlight::new(module, order, flow);
         let mut uses = Uses::new(module, order, flow, &in_flight);
@@ -84,12 +84,7 @@ impl Liveness {
         let mut inside = Vec::new();
         let mut apart = later_branches(module, order);
         apart.extend(in_flight.tail_starts());
-        let climb = Climb {
-            module,
-            order,
-            flow,
-            ports,
-        };
+        let mut climb = Climb::new(module, order, flow, ports, &uses.planned);
         for (value, comp, end) in uses.last() {
             climb.add(value, comp, end, &mut of[value]);
         }
@@ -327,9 +322,40 @@ struct Climb<'a> {
     order: &'a ProgramOrder,
     flow: &'a Dataflow,
     ports: &'a Ports,
+    /// The outermost computation whose result holds what a computation returns, as it is.
+    returns_to: SecondaryMap<CompId, CompId>,
+    /// The last value with which a climb left a computation: from there on, all its climbs are the same.
+    left_with: SecondaryMap<CompId, Option<ValueId>>,
 }
 
-impl Climb<'_> {
+impl<'a> Climb<'a> {
+    fn new(
+        module: &'a Module,
+        order: &'a ProgramOrder,
+        flow: &'a Dataflow,
+        ports: &'a Ports,
+        planned: &[CompId],
+    ) -> Self {
+        let mut returns_to = SecondaryMap::filled(module.computations.len(), module.entry);
+        // Callers come before what they call.
+        let mut outer_first = planned.to_vec();
+        outer_first.sort_by_key(|&c| (order.span(c).start, std::cmp::Reverse(order.span(c).end)));
+        for comp in outer_first {
+            returns_to[comp] = match order.caller(comp).map(|c| &module.instrs[c]) {
+                Some(i) if returns_values_themselves(i.opcode) => returns_to[i.computation],
+                _ => comp,
+            };
+        }
+        Self {
+            module,
+            order,
+            flow,
+            ports,
+            returns_to,
+            left_with: SecondaryMap::filled(module.computations.len(), None),
+        }
+    }
+
     /// The value is live at its definition even if nobody uses it.
     fn add_definition(&self, value: ValueId, out: &mut Ranges) {
         match self.flow.values[value].kind {
@@ -349,7 +375,8 @@ impl Climb<'_> {
         }
     }
 
-    fn add(&self, value: ValueId, mut comp: CompId, mut end: u32, out: &mut Ranges) {
+    /// Adds the use of `value` in `comp` up to `end`. The uses of one value must be added one after another.
+    fn add(&mut self, value: ValueId, mut comp: CompId, mut end: u32, out: &mut Ranges) {
         let (module, order) = (self.module, self.order);
         let carry = match self.flow.values[value].kind {
             ValueKind::LoopCarry(w) => Some(w),
@@ -386,22 +413,20 @@ impl Climb<'_> {
             } else {
                 out.push(interval(span.start, end));
             }
+            if self.left_with[comp].replace(value) == Some(value) {
+                return;
+            }
             comp = module.instrs[caller].computation;
             end = entry;
         }
     }
 
     /// Whether `comp` is `home`, or calls it by instructions that return the value itself.
-    fn is_visible_from(&self, mut home: CompId, comp: CompId) -> bool {
-        while home != comp {
-            match self.order.caller(home).map(|c| &self.module.instrs[c]) {
-                Some(i) if returns_values_themselves(i.opcode) => {
-                    home = i.computation;
-                }
-                _ => return false,
-            }
-        }
-        true
+    fn is_visible_from(&self, home: CompId, comp: CompId) -> bool {
+        let (span, inner) = (self.order.span(comp), self.order.span(home));
+        let outer = self.order.span(self.returns_to[home]);
+        let holds = |a: Span, b: Span| a.start <= b.start && b.end <= a.end;
+        holds(span, inner) && holds(outer, span)
     }
 
     fn add_condition(&self, w: InstrId, out: &mut Ranges) {

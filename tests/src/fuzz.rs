@@ -54,16 +54,40 @@ pub fn proto(data: &[u8]) {
     }
 }
 
-/// Modules with an asynchronous operation, branches, a loop, donation and a fusion.
-const MODULES: [&str; 5] = [
-    include_str!("../../fixtures/corrupt/copy_started.hlo"),
-    include_str!("../../fixtures/corrupt/branches.hlo"),
-    include_str!("../../fixtures/corrupt/loop.hlo"),
-    include_str!("../../fixtures/corrupt/donated.hlo"),
-    include_str!("../../fixtures/corrupt/fused.hlo"),
+/// The modules of `fixtures/corrupt` that plans are read for: of three operations, and with an asynchronous operation,
+/// branches, a loop, donation and a fusion.
+const MODULES: [(&str, &str); 6] = [
+    (
+        "copy_started.hlo",
+        include_str!("../../fixtures/corrupt/copy_started.hlo"),
+    ),
+    (
+        "branches.hlo",
+        include_str!("../../fixtures/corrupt/branches.hlo"),
+    ),
+    ("loop.hlo", include_str!("../../fixtures/corrupt/loop.hlo")),
+    (
+        "donated.hlo",
+        include_str!("../../fixtures/corrupt/donated.hlo"),
+    ),
+    (
+        "fused.hlo",
+        include_str!("../../fixtures/corrupt/fused.hlo"),
+    ),
+    (
+        "chain.hlo",
+        include_str!("../../fixtures/corrupt/chain.hlo"),
+    ),
 ];
 
-static PLANNED: LazyLock<Vec<Module>> = LazyLock::new(|| MODULES.map(module).into());
+static PLANNED: LazyLock<Vec<Module>> =
+    LazyLock::new(|| MODULES.iter().map(|(_, text)| module(text)).collect());
+
+/// The byte by which [`plan`] chooses the module of a file of `fixtures/corrupt`, if it has it.
+pub fn module_byte(file: &str) -> Option<u8> {
+    let found = MODULES.iter().position(|(name, _)| *name == file)?;
+    u8::try_from(found).ok()
+}
 
 static CHAIN: LazyLock<Module> =
     LazyLock::new(|| module(include_str!("../../fixtures/assignments/chain.hlo")));

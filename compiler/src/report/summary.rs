@@ -153,11 +153,7 @@ fn write_scratch(out: &mut String, compiled: &Compiled) {
 fn kind_name(kind: &BufferKind) -> &'static str {
     match kind {
         BufferKind::Parameter { donated: true, .. } => "donated argument",
-        BufferKind::Parameter { .. } => "argument",
-        BufferKind::Constant => "constant",
-        BufferKind::Output => "output",
-        BufferKind::Scratch { .. } => "scratch",
-        BufferKind::Temp => "temporary",
+        kind => kind.name(),
     }
 }
 

@@ -10,7 +10,7 @@ use super::message::{buffer_name, space_name};
 use super::violation::{ViolationKind as K, Violations};
 use crate::entity::{BufferId, PosId, SecondaryMap};
 use crate::opcode::Opcode;
-use crate::plan::{BufferKind, Plan};
+use crate::plan::{BufferKind, Plan, PlanSpace};
 
 /// Checks outputs, aliases, kinds and sums. O(n log n).
 pub(super) fn check(
@@ -291,21 +291,32 @@ fn check_sums(
                 });
             }
         }
-        let (bound, slab) = (space.lower_bound.get(), space.slab.get());
-        if bound > slab {
-            let kind = K::WrongStatistic {
-                space: space.space,
-                stated: bound,
-                found: slab,
-            };
-            violations.push(kind, || {
-                format!(
-                    "the lower bound of {} is stated as {bound}, more than its slab of {slab}",
-                    space_name(plan, space.space)
-                )
-            });
-        }
+        check_bound(plan, space, violations);
     }
+}
+
+/// The lower bound is one of the slab, and where the slab is called least, it proves that: in steps of the alignment.
+fn check_bound(plan: &Plan, space: &PlanSpace, violations: &mut Violations) {
+    let (bound, slab) = (space.lower_bound.get(), space.slab.get());
+    let steps = |bytes: u64| bytes.div_ceil(space.alignment.get());
+    let says = if slab < bound {
+        "more than its slab"
+    } else if space.optimal && steps(bound) < steps(slab) {
+        "too little to prove, as the plan says, that no slab is smaller than its"
+    } else {
+        return;
+    };
+    let kind = K::WrongStatistic {
+        space: space.space,
+        stated: bound,
+        found: slab,
+    };
+    violations.push(kind, || {
+        format!(
+            "the lower bound of {} is stated as {bound}, {says} of {slab}",
+            space_name(plan, space.space)
+        )
+    });
 }
 
 /// Live intervals lie within the program.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::flow::{Flow, Role};
 use super::form::{Slots, check_size};
 use super::memory::{Memory, Place, Sym};
-use super::message::{culprit_clause, reader_clause, space_name};
+use super::message::{buffer_name, culprit_clause, reader_clause, space_name};
 use super::violation::{Culprit, Reader, ViolationKind as K, Violations};
 use super::{InPlace, Promised, invariant, scratch};
 use crate::entity::{BufferId, CompId, InstrId, PosId, SecondaryMap};
@@ -69,6 +69,7 @@ pub(super) fn run(
         entered: SecondaryMap::filled(module.computations.len(), false),
         pending: Vec::new(),
         scratch: scratch::by_instruction(flow, plan),
+        misstated: SecondaryMap::filled(plan.buffers.len(), false),
         point: 0,
         run: Run {
             bound: flow.positions.filled(None),
@@ -128,6 +129,8 @@ pub(super) struct Machine<'a, 'm> {
     pub(super) entered: SecondaryMap<CompId, bool>,
     pub(super) pending: Vec<Pending>,
     /// The scratch buffers of each instruction.
+    /// Buffers that were used when the plan says they are not live, and are reported.
+    misstated: SecondaryMap<BufferId, bool>,
     pub(super) scratch: BTreeMap<InstrId, Vec<BufferId>>,
     pub(super) point: u32,
     pub(super) run: Run,
@@ -428,9 +431,31 @@ impl<'m> Machine<'_, 'm> {
                 )
             });
         }
+        if let Some(buffer) = self.slots.buffer(pos) {
+            self.check_live(buffer, pos, "written");
+        }
         let sym = self.new_symbol(SymbolKind::Value(pos));
         self.memory.write(place, sym);
         sym
+    }
+
+    /// Checks that the plan says of a buffer that it is live now, if it says anything; each buffer is reported once. What
+    /// is handed over between two instructions is live before or after.
+    fn check_live(&mut self, buffer: BufferId, pos: PosId, used: &str) {
+        let (live, at) = (&self.plan.buffers[buffer].live, self.point);
+        let next = live.partition_point(|l| l.end < at);
+        let is_live = live.get(next).is_some_and(|l| l.start <= at);
+        if is_live || live.is_empty() || std::mem::replace(&mut self.misstated[buffer], true) {
+            return;
+        }
+        let value = self.flow.value(pos);
+        self.report(K::BadLiveRange { buffer }, |this| {
+            format!(
+                "{} is {used} at {at}, when {} is not live by the plan",
+                this.flow.value_name(&value),
+                buffer_name(this.plan, buffer)
+            )
+        });
     }
 
     /// Checks that the value at `pos` is in its bytes.
@@ -439,6 +464,7 @@ impl<'m> Machine<'_, 'm> {
             return;
         };
         self.run.reads += 1;
+        self.check_live(bound.buffer, pos, "read");
         let symbols = &self.symbols;
         let bad = self
             .memory

@@ -12,7 +12,11 @@
 //! spaces exist; offsets are aligned; buffers end within their slab and the
 //! slab ends with them; sizes hold the padded bytes, computed anew; `S(n)` of
 //! every layout, forwarded ones included, is the space of the bytes; kinds and
-//! byte sums are what the module says.
+//! byte sums are what the module says. What a plan says besides is held to what
+//! can be seen: a buffer with live ranges is live whenever a value in it is
+//! written or read, and a slab that is called least is no larger, in steps of
+//! the alignment, than its lower bound. (That the bound itself is one is the
+//! packer's word.)
 //!
 //! **Schedule.** Each computation's order is a permutation in which operands
 //! and control predecessors come first; each planned computation has one

@@ -65,6 +65,17 @@ pub enum BufferKind {
 }
 
 impl BufferKind {
+    /// A word for people.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Parameter { .. } => "argument",
+            Self::Constant => "constant",
+            Self::Output => "output",
+            Self::Scratch { .. } => "scratch",
+            Self::Temp => "temporary",
+        }
+    }
+
     /// Whether it is the program's own: no argument, constant or result of the entry.
     pub fn is_temporary(&self) -> bool {
         matches!(self, Self::Temp | Self::Scratch { .. })
