@@ -187,9 +187,9 @@ fn document(rows: &[Row]) -> String {
          *Heap*: the temporaries, with XLA's accounting (every argument, output and constant apart). *Tables*: the\n\
          index tables of tuples in XLA's heap, which slabplan does not have. *XLA's bound*: most bytes in use at\n\
          once by XLA's dumped ranges, tables included. *Our bound*: no packing of our buffers is smaller; *proved*: our\n\
-         heap is within one step of the alignment of it. *Why*, where our heap is smaller: what XLA has in its heap at its peak and\n\
-         we inside idle arguments and outputs; results on operands in our plan alone; buffers that are not live at our\n\
-         peak; tables; tighter packing. Starts of buffers are multiples of the space's alignment (16 KiB in HBM of a TPU), which XLA's bound does not count:\n\
+         heap is within one step of the alignment of it. *Why*, every byte of the difference in one of: what XLA has in its heap at its\n\
+         peak and we inside idle arguments and outputs; bytes that results and operands share; buffers that are live at one of the\n\
+         peaks alone; tables; packing. Negative is what makes our heap larger. Starts of buffers are multiples of the space's alignment (16 KiB in HBM of a TPU), which XLA's bound does not count:\n\
          where many small buffers are live at once, as in big96_train and dp4_resnet50_train, our proved bound is above it by that.\n\
          *One slab*: everything of HBM in one slab, against XLA's arguments +\n\
          outputs − aliases + constants + temporaries, its sizes summed without what alignment costs between them; *no less*: our bound is\n\

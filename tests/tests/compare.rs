@@ -65,6 +65,18 @@ fn figures_worked_out_by_hand() {
     assert!(!lodged["ours"].as_array().unwrap().is_empty());
     assert_eq!(lodged["ours"][0]["bytes"], 128);
     assert_eq!(lodged["xla"], Value::Array(Vec::new()));
+    // That is all of the difference of the heaps.
+    let causes = &spaces[0]["causes"];
+    assert_eq!(causes["difference_bytes"], 128);
+    assert_eq!(causes["inside_idle_allocations_bytes"], 128);
+    for other in [
+        "results_on_operands_bytes",
+        "not_live_at_our_peak_bytes",
+        "no_tables_bytes",
+        "tighter_packing_bytes",
+    ] {
+        assert_eq!(causes[other], 0, "{other}");
+    }
 }
 
 /// `c` takes the bytes of `a`, of which `c` is the last reader: a share that XLA's plan has.

@@ -39,6 +39,7 @@ fn space(s: &SpaceComparison) -> Value {
             "not_live_at_our_peak_bytes": causes.elsewhere,
             "no_tables_bytes": causes.tables,
             "tighter_packing_bytes": causes.packing,
+            "difference_bytes": causes.total(),
         },
         "live_at_one_peak": both(held(&ours_live), held(&xla_live)),
         "shared_in_one": both(shares(&ours_shared), shares(&xla_shared)),

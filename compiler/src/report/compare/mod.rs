@@ -43,23 +43,31 @@ pub struct SpaceComparison {
     pub one_slab_bound: u64,
 }
 
-/// Why fewer bytes are in use in our heap than in XLA's at XLA's peak, and what else makes the heaps differ. Bytes.
+/// What makes our heap smaller than XLA's, in bytes; negative what makes it larger. Each byte is in one of them: together they
+/// are the difference of the heaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Causes {
     /// Temporaries that XLA has in its heap at its peak and we inside an idle argument or output.
-    pub lodged: u64,
-    /// Results of the instruction at XLA's peak that take an operand's bytes in our plan alone.
-    pub shared: u64,
-    /// Temporaries in use at XLA's peak that are no longer or not yet in use at ours.
-    pub elsewhere: u64,
+    pub lodged: i64,
+    /// Bytes that several values in use hold at once, at our peak beyond those at XLA's: results on operands.
+    pub shared: i64,
+    /// Temporaries in use at XLA's peak alone, less those in use at our peak alone, or of other sizes.
+    pub elsewhere: i64,
     /// Index tables of tuples, which our plan has not.
-    pub tables: u64,
-    /// What XLA's packing wastes and ours does not.
-    pub packing: u64,
+    pub tables: i64,
+    /// What is neither in use at the peak nor tables, in XLA's heap beyond ours: packing.
+    pub packing: i64,
+}
+
+impl Causes {
+    /// The difference of the heaps.
+    pub fn total(&self) -> i64 {
+        self.lodged + self.shared + self.elsewhere + self.tables + self.packing
+    }
 }
 
 impl std::fmt::Display for Causes {
-    /// The causes that apply, the largest first.
+    /// The causes that apply, what saves most first, what costs most last.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut causes = [
             (self.lodged, "inside idle arguments and outputs"),
@@ -69,11 +77,13 @@ impl std::fmt::Display for Causes {
             (self.packing, "tighter packing"),
         ];
         causes.sort_by_key(|c| std::cmp::Reverse(c.0));
-        let causes = causes.iter().filter(|c| c.0 > 0);
+        let causes = causes.iter().filter(|c| c.0 != 0);
         for (n, (bytes, cause)) in causes.enumerate() {
             let separator = if n == 0 { "" } else { ", " };
-            let bytes = slabplan_ir::Bytes::new(*bytes).unwrap_or(slabplan_ir::Bytes::ZERO);
-            write!(f, "{separator}{cause} {bytes}")?;
+            let sign = if *bytes < 0 { "-" } else { "" };
+            let bytes = slabplan_ir::Bytes::new(bytes.unsigned_abs());
+            let bytes = bytes.unwrap_or(slabplan_ir::Bytes::ZERO);
+            write!(f, "{separator}{cause} {sign}{bytes}")?;
         }
         Ok(())
     }
@@ -96,39 +106,28 @@ impl SpaceComparison {
         )
     }
 
-    /// What makes our heap smaller than XLA's.
+    /// What makes our heap smaller than XLA's, and what larger.
     pub fn causes(&self) -> Causes {
-        let sum = |sizes: &mut dyn Iterator<Item = u64>| sizes.sum::<u64>();
-        let lodged: std::collections::BTreeSet<&str> =
+        let sum = |held: &[Held]| held.iter().map(|h| h.size as i64).sum::<i64>();
+        let ours: std::collections::BTreeSet<&str> =
             self.ours.lodged.iter().map(|h| h.name.as_str()).collect();
-        let is_lodged = |h: &Held| lodged.contains(h.name.as_str());
-        let (_, at_theirs_alone) = self.live_at_one_peak();
-        let at_peak = |s: &&&Share| s.at == self.xla.peak_instruction;
-        let is_one_peak = self.ours.peak_instruction == self.xla.peak_instruction;
-        let gone = at_theirs_alone.iter().filter(|h| !is_lodged(h));
+        let in_use = [&self.xla, &self.ours].map(|side| sum(&side.at_peak));
+        // Bytes in use count once however many values they hold.
+        let shared =
+            [&self.xla, &self.ours].map(|side| sum(&side.at_peak) - side.in_use_at_peak as i64);
+        let at_peak = self.xla.at_peak.iter();
+        let lodged = at_peak
+            .filter(|h| ours.contains(h.name.as_str()))
+            .map(|h| h.size as i64)
+            .sum();
+        let tables = self.xla.tables as i64 - self.ours.tables as i64;
+        let in_use_less = self.xla.in_use_at_peak as i64 - self.ours.in_use_at_peak as i64;
         Causes {
-            lodged: sum(&mut self
-                .xla
-                .at_peak
-                .iter()
-                .filter(|h| is_lodged(h))
-                .map(|h| h.size)),
-            shared: sum(&mut self
-                .shared_in_one()
-                .0
-                .iter()
-                .filter(at_peak)
-                .map(|s| s.size)),
-            elsewhere: if is_one_peak {
-                0
-            } else {
-                sum(&mut gone.map(|h| h.size))
-            },
-            tables: self.xla.tables.saturating_sub(self.ours.tables),
-            packing: self
-                .xla
-                .fragmentation()
-                .saturating_sub(self.ours.fragmentation()),
+            lodged,
+            shared: shared[1] - shared[0],
+            elsewhere: in_use[0] - in_use[1] - lodged,
+            tables,
+            packing: self.xla.temp as i64 - self.ours.temp as i64 - in_use_less - tables,
         }
     }
 

@@ -75,8 +75,13 @@ fn write_reasons(out: &mut String, space: &SpaceComparison) {
         }
     }
     let causes = space.causes();
-    if space.ours.temp < space.xla.temp {
-        let _ = writeln!(out, "  why slabplan's are less: {causes}");
+    let said = match causes.total() {
+        0 => None,
+        1.. => Some("less"),
+        _ => Some("more"),
+    };
+    if let Some(said) = said {
+        let _ = writeln!(out, "  why slabplan's are {said}: {causes}");
     }
     if space.is_sum_out_of_reach() {
         let _ = writeln!(
