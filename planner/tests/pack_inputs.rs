@@ -336,9 +336,73 @@ fn csv_reads_what_minimalloc_reads() {
     assert_eq!(inclusive.problem.buffers[0].live[0], Interval::new(0, 5));
 }
 
+/// Names as JSON may hold them.
+#[test]
+fn csv_keeps_every_name() {
+    let names = [
+        "plain",
+        "a,b",
+        "say \"x\"",
+        "\"",
+        "two\nlines",
+        "return\r",
+        " blanks ",
+        "in \"the\" middle",
+        "",
+        "\"\"",
+    ];
+    let buffers = (0..names.len() as u64).map(|at| Buffer::new(at, at, at + 2, 8));
+    let problem = of(buffers.collect());
+    let names = names.map(str::to_owned).to_vec();
+    let text = csv::print(&csv::Named { problem, names }, None);
+    let again = csv::parse(&text).expect("our own print");
+    let sizes: Vec<u64> = again.problem.buffers.iter().map(|it| it.size).collect();
+    assert_eq!(sizes, vec![8; again.names.len()]);
+    let expected = [
+        "plain",
+        "a,b",
+        "say \"x\"",
+        "\"",
+        "two\nlines",
+        "return\r",
+        " blanks ",
+        "in \"the\" middle",
+        "",
+        "\"\"",
+    ];
+    assert_eq!(again.names, expected);
+    assert_eq!(csv::print(&again, None), text);
+}
+
+#[test]
+fn csv_reads_quotes() {
+    let text = "\"id\",lower,upper, \"size\"\r\n \"a,\"\"b\"\"\" ,0,\"3\",4\r\nc\"d,1,2,5\r\n";
+    let named = csv::parse(text).expect("well-formed");
+    assert_eq!(named.names, ["a,\"b\"", "c\"d"]);
+    assert_eq!(named.problem.buffers[0].size, 4);
+}
+
 #[test]
 fn csv_errors_have_a_place() {
     let cases = [
+        (
+            "id,lower,upper,size\na,0,1,4\n\"b,0,3,4\nc,0,1,2\n",
+            3,
+            1,
+            "never closed",
+        ),
+        (
+            "id,lower,upper,size\n\"a\"b,0,3,4\n",
+            2,
+            1,
+            "`b` follows the closing quote",
+        ),
+        (
+            "id,lower,upper,size\n\"two\nlines\",0,3,x\n",
+            3,
+            12,
+            "size `x` is not a number",
+        ),
         ("", 1, 1, "empty"),
         ("id,lower,size\n", 1, 1, "the column `upper` is missing"),
         (

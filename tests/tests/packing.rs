@@ -69,3 +69,26 @@ fn wrong_problems_end_with_status_2() {
         assert!(found.stderr.contains(words), "{text:?}: {}", found.stderr);
     }
 }
+
+/// Two results can't both go to standard output; one alone leaves nothing else there.
+#[test]
+fn standard_output_holds_one_thing() {
+    let path = "fixtures/packing/hole.csv";
+    for both in [
+        &["-o", "-", "--json"][..],
+        &["--svg", "-", "--json"],
+        &["-o", "-", "--svg", "-"],
+    ] {
+        let output = slabplan(&[&["pack", path], both].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("both write to standard output"), "{said}");
+        assert!(output.stdout.is_empty());
+    }
+    let output = slabplan(&["pack", path, "-o", "-"]);
+    assert_eq!(output.status.code(), Some(0));
+    let csv = String::from_utf8(output.stdout).expect("text");
+    assert!(csv.starts_with("id,lower,upper,size"), "{csv}");
+    assert!(csv.lines().all(|row| row.contains(',')), "{csv}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("lower bound"));
+}

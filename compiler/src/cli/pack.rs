@@ -26,7 +26,8 @@ pub(super) struct Args {
     /// Bytes available; without it, only the lowest height is asked for.
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     capacity: Option<Bytes>,
-    /// Where to write the problem with its offsets: JSON for `.json`, else CSV.
+    /// Where to write the problem with its offsets: JSON for `.json`, else CSV; `-` is standard output, and the summary
+    /// then goes to standard error.
     #[arg(short, long, value_name = "OUT")]
     output: Option<String>,
     /// How hard to try; `max` goes on until the packing is proved optimal.
@@ -47,6 +48,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
+    let is_output_taken = is_output_taken(args)?;
     let mut named = load(&args.problem)?;
     let form = args.output.as_deref().map(|path| Form::of(path, &named));
     let form = form.transpose()?;
@@ -93,7 +95,11 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     } else {
         summary(&named, &packing, seconds)
     };
-    output::write("-", text.as_bytes())?;
+    if is_output_taken {
+        eprint!("{text}");
+    } else {
+        output::write("-", text.as_bytes())?;
+    }
     if packing.feasible {
         return Ok(Answer::Yes);
     }
@@ -101,6 +107,23 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
         eprint!("{}", why_not(&named, &packing)?);
     }
     Ok(Answer::No)
+}
+
+/// Whether a file goes to standard output, where the summary would follow it. Two things can't go there.
+fn is_output_taken(args: &Args) -> Result<bool, CliError> {
+    let (output, svg) = (args.output.as_deref(), args.svg.as_deref());
+    let there = [
+        ("--output -", output == Some("-")),
+        ("--svg -", svg == Some("-")),
+        ("--json", args.json),
+    ];
+    let names: Vec<&str> = there.iter().filter(|it| it.1).map(|it| it.0).collect();
+    match names[..] {
+        [first, second, ..] => Err(CliError::new(format!(
+            "{first} and {second} both write to standard output; give one of them a file"
+        ))),
+        _ => Ok(!names.is_empty() && !args.json),
+    }
 }
 
 /// How a packing is written.

@@ -4,7 +4,8 @@
 //! `gaps` and `offset` (which fixes a buffer) are optional. Lifetimes are half-open, `[lower, upper)`. MiniMalloc's
 //! other names are understood: `buffer` or `buffer_id` for `id`, `start` or `begin` for `lower`, and `end` for the last
 //! point of a lifetime, upper minus one. A gap is written `a-b`, a half-open hole in the lifetime; several are
-//! separated by blanks. An empty field of an optional column, or -1, stands for none.
+//! separated by blanks. An empty field of an optional column, or -1, stands for none. A field in double quotes may
+//! hold commas, blanks at its ends, line breaks, and quotes, each written twice.
 
 use super::problem::{Buffer, Interval, Problem};
 use smallvec::{SmallVec, smallvec};
@@ -47,7 +48,7 @@ pub fn parse(text: &str) -> Result<Named, CsvError> {
     for (line, row) in rows(text).skip(1) {
         columns.split(line, row, &mut fields)?;
         named.problem.buffers.push(buffer(&columns, &fields)?);
-        named.names.push(fields[columns.id].text.to_owned());
+        named.names.push(fields[columns.id].name());
     }
     match number_by_name(&mut named) {
         None => Ok(named),
@@ -65,11 +66,59 @@ pub fn parse(text: &str) -> Result<Named, CsvError> {
     }
 }
 
-/// The rows that are not blank, with their line numbers.
+/// The rows that are not blank, with the numbers of their first lines.
 fn rows(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    (1..)
-        .zip(text.lines())
-        .filter(|(_, row)| !row.trim().is_empty())
+    let (mut rest, mut line) = (text, 1);
+    let next = move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let length = row_length(rest);
+        let (row, first) = (&rest[..length], line);
+        rest = rest.get(length + 1..).unwrap_or("");
+        line += 1 + row.matches('\n').count();
+        Some((first, row.strip_suffix('\r').unwrap_or(row)))
+    };
+    std::iter::from_fn(next).filter(|(_, row)| !row.trim().is_empty())
+}
+
+/// Bytes of the first row, without the line break that ends it.
+fn row_length(text: &str) -> usize {
+    let line = text.find('\n').unwrap_or(text.len());
+    if !text[..line].contains('"') {
+        return line;
+    }
+    let mut end = field_end(text, 0);
+    while text[end..].starts_with(',') {
+        end = field_end(text, end + 1);
+    }
+    end
+}
+
+/// Where the field that begins at `at` ends: at a comma, a line break or the end of the text.
+fn field_end(text: &str, at: usize) -> usize {
+    let raw = &text[at..];
+    let mut end = at + quoted(raw).map_or(0, |it| it.end + 1);
+    end += text
+        .get(end..)
+        .and_then(|rest| rest.find([',', '\n']))
+        .unwrap_or(text.len().saturating_sub(end));
+    end.min(text.len())
+}
+
+/// What is between the quotes of a field, if it has them; without a closing one, all of the rest.
+fn quoted(raw: &str) -> Option<std::ops::Range<usize>> {
+    let start = raw.find(|it| it != ' ' && it != '\t')?;
+    let inner = raw[start..].strip_prefix('"')?;
+    let mut end = 0;
+    while let Some(quote) = inner[end..].find('"') {
+        end += quote;
+        if !inner[end + 1..].starts_with('"') {
+            return Some(start + 1..start + 1 + end);
+        }
+        end += 2;
+    }
+    Some(start + 1..raw.len())
 }
 
 /// Gives every buffer its rank among the names as its id. Of two equal names, returns the indices: that of the first
@@ -129,7 +178,7 @@ pub fn print(named: &Named, offsets: Option<&[u64]>) -> String {
             buffer.live.first().map_or(0, |it| it.start),
             buffer.live.last().map_or(0, |it| it.end),
         );
-        out.push_str(name);
+        push_name(&mut out, name);
         for number in [lower, upper, buffer.size] {
             push(&mut out, Some(number));
         }
@@ -155,6 +204,18 @@ pub fn print(named: &Named, offsets: Option<&[u64]>) -> String {
     out
 }
 
+/// Adds a name, in quotes where it would not be read back as it is.
+fn push_name(out: &mut String, name: &str) {
+    let is_plain = !name.contains([',', '"', '\n', '\r']) && name.trim() == name;
+    if is_plain {
+        out.push_str(name);
+    } else {
+        out.push('"');
+        out.push_str(&name.replace('"', "\"\""));
+        out.push('"');
+    }
+}
+
 /// Adds a comma and a number, or -1 for none.
 fn push(out: &mut String, number: Option<u64>) {
     out.push(',');
@@ -177,7 +238,9 @@ fn push(out: &mut String, number: Option<u64>) {
 /// One field and where it stands.
 #[derive(Clone, Copy)]
 struct Field<'a> {
+    /// Without blanks at the ends, and without quotes around it.
     text: &'a str,
+    is_quoted: bool,
     row: &'a str,
     line: usize,
     /// Where the field begins in the row, blanks included.
@@ -186,18 +249,30 @@ struct Field<'a> {
 
 impl Field<'_> {
     fn error(self, message: &str) -> CsvError {
-        error(self.line, self.column(), message)
+        let before = &self.row[..self.at];
+        let line = self.line + before.matches('\n').count();
+        error(line, self.column(), message)
     }
 
     /// Column of the first character that is not blank, from 1.
     fn column(self) -> usize {
         let (before, raw) = self.row.split_at(self.at);
+        let before = before.rsplit('\n').next().unwrap_or("");
         let blanks = if self.text.is_empty() {
             0
         } else {
             raw.chars().take_while(|it| it.is_whitespace()).count()
         };
         before.chars().count() + blanks + 1
+    }
+
+    /// The text as it is meant.
+    fn name(self) -> String {
+        if self.is_quoted {
+            self.text.replace("\"\"", "\"")
+        } else {
+            self.text.to_owned()
+        }
     }
 
     fn number(self, name: &str) -> Result<u64, CsvError> {
@@ -253,7 +328,7 @@ impl Columns {
         let mut places = [None; KNOWN.len()];
         let mut is_inclusive = false;
         let mut fields = Fields::new();
-        split(line, header, &mut fields);
+        split(line, header, &mut fields)?;
         for (place, field) in fields.iter().enumerate() {
             let name = match field.text {
                 "buffer" | "buffer_id" => "id",
@@ -303,7 +378,7 @@ impl Columns {
         row: &'a str,
         fields: &mut Fields<'a>,
     ) -> Result<(), CsvError> {
-        split(line, row, fields);
+        split(line, row, fields)?;
         if fields.len() == self.count {
             return Ok(());
         }
@@ -322,18 +397,37 @@ impl Columns {
     }
 }
 
-fn split<'a>(line: usize, row: &'a str, fields: &mut Fields<'a>) {
+fn split<'a>(line: usize, row: &'a str, fields: &mut Fields<'a>) -> Result<(), CsvError> {
     fields.clear();
+    let has_quotes = row.contains('"');
     let mut at = 0;
-    for raw in row.split(',') {
-        let text = raw.trim();
-        fields.push(Field {
-            text,
+    loop {
+        let end = if has_quotes {
+            field_end(row, at)
+        } else {
+            row[at..].find(',').map_or(row.len(), |it| at + it)
+        };
+        let raw = &row[at..end];
+        let inner = if has_quotes { quoted(raw) } else { None };
+        let field = Field {
+            text: inner.clone().map_or(raw.trim(), |it| &raw[it]),
+            is_quoted: inner.is_some(),
             row,
             line,
             at,
-        });
-        at += raw.len() + 1;
+        };
+        match inner.map(|it| raw[it.end..].strip_prefix('"')) {
+            Some(None) => return Err(field.error("the quote is never closed")),
+            Some(Some(more)) if !more.trim().is_empty() => {
+                let message = format!("`{}` follows the closing quote", more.trim());
+                return Err(field.error(&message));
+            }
+            _ => fields.push(field),
+        }
+        if end == row.len() {
+            return Ok(());
+        }
+        at = end + 1;
     }
 }
 

@@ -463,7 +463,7 @@ fn by_unit(
     found: Vec<(u32, Meeting)>,
     keep_on: &mut dyn FnMut() -> bool,
 ) -> Option<(Vec<u32>, Vec<Meeting>)> {
-    let mut found = radix::by_small_key(found, units as u32, |it| it.0);
+    let mut found = radix::by_small_key(found, units as u32, |it| it.0, &mut || !keep_on())?;
     let (mut starts, mut meetings) = (vec![0], Vec::<Meeting>::with_capacity(found.len()));
     let mut rest = found.as_mut_slice();
     for unit in 0..units as u32 {

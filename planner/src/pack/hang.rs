@@ -13,6 +13,7 @@
 //! load. Searching a gap for each costs more than the gap is worth; hung up, they cost a few steps each. Where the two
 //! would meet, the small ones come down and are placed like the large.
 
+use super::heuristics::TICK;
 use super::model::Model;
 use super::online::Timeline;
 use super::packing::Control;
@@ -52,10 +53,7 @@ impl Hanging {
         tick: &mut dyn FnMut(u64) -> Control,
     ) -> Option<Self> {
         let class = |unit: u32| size_class(model.units[unit as usize].height);
-        let limit = class_limit(model, timeline, apart, room);
-        if tick(0) == Control::Stop {
-            return None;
-        }
+        let limit = class_limit(model, timeline, apart, room, tick)?;
         let small = timeline.only(|unit| !apart[unit as usize] && class(unit) < limit);
         if tick(0) == Control::Stop {
             return None;
@@ -78,11 +76,21 @@ impl Hanging {
 }
 
 /// The class from which on units are too much to hang: the classes below it have no more than `room` bytes live at any
-/// one time, even if each had its most at the same.
-fn class_limit(model: &Model, timeline: &Timeline, apart: &[bool], room: u64) -> usize {
+/// one time, even if each had its most at the same. Nothing when `tick` stops it.
+fn class_limit(
+    model: &Model,
+    timeline: &Timeline,
+    apart: &[bool],
+    room: u64,
+    tick: &mut dyn FnMut(u64) -> Control,
+) -> Option<usize> {
     let (mut live, mut most) = ([0u64; CLASSES], [0u64; CLASSES]);
     let mut ended = 0;
-    for &unit in timeline.units.iter().filter(|&&it| !apart[it as usize]) {
+    let not_apart = timeline.units.iter().filter(|&&it| !apart[it as usize]);
+    for (done, &unit) in (1u64..).zip(not_apart) {
+        if done.is_multiple_of(64 * TICK) && tick(0) == Control::Stop {
+            return None;
+        }
         let begin = model.parts(unit)[0].begin;
         while timeline.ends[ended].0 <= begin {
             let gone = timeline.ends[ended].1 as usize;
@@ -102,5 +110,5 @@ fn class_limit(model: &Model, timeline: &Timeline, apart: &[bool], room: u64) ->
         sum += most;
         sum > room
     };
-    most.iter().position(exceeds).unwrap_or(CLASSES)
+    Some(most.iter().position(exceeds).unwrap_or(CLASSES))
 }

@@ -84,9 +84,12 @@ impl Holes {
             }
             let chunk = &mut self.chunks[at];
             if high < self.top {
+                // Longer than those that it took in.
                 chunk.holes.insert(index, (low, high - low));
+                chunk.longest = chunk.longest.max(high - low);
+            } else {
+                chunk.longest = longest(&chunk.holes);
             }
-            chunk.longest = longest(&chunk.holes);
             if chunk.holes.is_empty() {
                 self.chunks.remove(at);
             } else if chunk.holes.len() > CHUNK {

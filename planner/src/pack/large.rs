@@ -2,6 +2,7 @@
 //! ([`Core`]), the large units by size around them, and the small ones hung from the ceiling ([`Hanging`]).
 
 use super::bound::loads;
+use super::chosen::Chosen;
 use super::core::{Core, CorePacking};
 use super::hang::{Hanging, size_class};
 use super::heuristics::{TICK, due};
@@ -227,7 +228,10 @@ fn in_order_of_time(
             offsets[unit as usize] = ceiling - hanging.depth[unit as usize];
         }
     }
+    // Kept in any case; the question is asked so that the caller hears of every few milliseconds.
+    run.tick(0, ONLINE);
     run.consider(model, &offsets, ONLINE);
+    run.tick(0, ONLINE);
 }
 
 /// A packing of all units, and which of them ended above the ceiling.
@@ -272,15 +276,24 @@ fn lay_out(
         .collect();
     by_size(model, &mut rest);
     standing.place_all(&rest, tick)?;
+    let mut is_raised = vec![true; model.sections as usize];
     for _ in 0..ROUNDS {
-        let mut down = come_down(model, &standing.tops, hanging, &mut hung, ceiling, tick)?;
+        let raised = Chosen::new(&is_raised);
+        let tops = &standing.tops;
+        let mut down = come_down(model, (tops, &raised), hanging, &mut hung, ceiling, tick)?;
         if down.is_empty() {
             return standing.finish(hanging, &hung, ceiling, &[], tick);
         }
         by_size(model, &mut down);
         standing.place_all(&down, tick)?;
+        is_raised.fill(false);
+        for part in down.iter().flat_map(|&unit| model.parts(unit)) {
+            is_raised[part.begin as usize..part.end as usize].fill(true);
+        }
     }
-    let met = come_down(model, &standing.tops, hanging, &mut hung, ceiling, tick)?;
+    let raised = Chosen::new(&is_raised);
+    let tops = &standing.tops;
+    let met = come_down(model, (tops, &raised), hanging, &mut hung, ceiling, tick)?;
     standing.finish(hanging, &hung, ceiling, &met, tick)
 }
 
@@ -292,10 +305,11 @@ fn by_size(model: &Model, units: &mut [u32]) {
     });
 }
 
-/// Takes off those of `hung` that meet what stands below a ceiling; nothing when `tick` stops it.
+/// Takes off those of `hung` that meet what stands below a ceiling, where that was raised since they were last looked
+/// at; nothing when `tick` stops it.
 fn come_down(
     model: &Model,
-    tops: &Tops,
+    (tops, raised): (&Tops, &Chosen),
     hanging: &Hanging,
     hung: &mut Vec<u32>,
     ceiling: u64,
@@ -309,6 +323,10 @@ fn come_down(
         }
         for &unit in units {
             let part = model.parts(unit)[0];
+            if raised.of(model, unit) == 0 {
+                up.push(unit);
+                continue;
+            }
             let both = tops.over(part.begin, part.end) + hanging.depth[unit as usize];
             if both > ceiling { &mut down } else { &mut up }.push(unit);
         }

@@ -2,8 +2,9 @@
 
 use super::bound::{fullest_section, max_load};
 use super::model::Model;
-use super::problem::{Problem, ProblemError};
+use super::problem::{Problem, ProblemError, Tie};
 use super::search::{Engine, Outcome, Space};
+use super::share_load::sharing_load;
 use std::fmt;
 
 /// Buffers that exceed a capacity by themselves. None of them can be left out: without any one, the others fit (or,
@@ -55,8 +56,8 @@ impl fmt::Display for Misfit {
 }
 
 /// Looks for the reason why `problem` does not fit `capacity`, with up to `nodes` search nodes. `None` when it fits, or
-/// when the budget does not suffice to show that it doesn't. May-share pairs are taken to be apart, so a problem with
-/// pairs has an answer only where the pairs play no part.
+/// when the budget does not suffice to show that it doesn't. May-share pairs may share here as in a packing: buffers
+/// that exceed the capacity do so in every way of sharing.
 pub fn explain_misfit(
     problem: &Problem,
     capacity: u64,
@@ -75,11 +76,9 @@ pub fn explain_misfit(
             is_smallest: true,
         }));
     }
-    if !problem.may_share.is_empty() {
-        return Ok(None);
-    }
+    let is_simple = problem.may_share.is_empty() && problem.ties.is_empty();
     let model = Model::new(problem, &[])?;
-    if problem.ties.is_empty() && max_load(&model) > capacity {
+    if is_simple && max_load(&model) > capacity {
         return Ok(Some(live_together(problem, &model, capacity)));
     }
     Ok(no_arrangement(problem, capacity, nodes))
@@ -109,23 +108,8 @@ fn live_together(problem: &Problem, model: &Model, capacity: u64) -> Misfit {
         is_needed
     });
     let buffers: Vec<u32> = taken.copied().collect();
-    // They have a section in common, so the latest of their starts there is a time at which all are live.
-    let starts = buffers.iter().map(|&it| {
-        let spans = problem.buffers[it as usize]
-            .live
-            .iter()
-            .filter(|span| !span.is_empty());
-        let common = |start: u64| {
-            buffers.iter().all(|&other| {
-                problem.buffers[other as usize]
-                    .live
-                    .iter()
-                    .any(|span| span.start <= start && start < span.end)
-            })
-        };
-        spans.map(|span| span.start).find(|&start| common(start))
-    });
-    let time = starts.flatten().next().unwrap_or(0);
+    // They have a section in common.
+    let time = common_time(problem, &buffers).unwrap_or(0);
     Misfit {
         buffers,
         bytes,
@@ -133,6 +117,20 @@ fn live_together(problem: &Problem, model: &Model, capacity: u64) -> Misfit {
         reason: Reason::LiveTogether { time },
         is_smallest: true,
     }
+}
+
+/// A point of time at which all of the buffers are live: the latest of some starts, if any.
+fn common_time(problem: &Problem, buffers: &[u32]) -> Option<u64> {
+    let spans = |it: u32| {
+        let live = problem.buffers[it as usize].live.iter();
+        live.filter(|span| !span.is_empty())
+    };
+    let is_common = |time: u64| {
+        let is_live = |&it: &u32| spans(it).any(|span| span.start <= time && time < span.end);
+        buffers.iter().all(is_live)
+    };
+    let starts = |&it: &u32| spans(it).map(|span| span.start).find(|&it| is_common(it));
+    buffers.iter().find_map(starts)
 }
 
 /// Leaves buffers out, in halves, then quarters, down to single ones, as long as the rest still does not fit.
@@ -152,7 +150,7 @@ fn no_arrangement(problem: &Problem, capacity: u64, mut nodes: u64) -> Option<Mi
             let mut share = nodes / 4;
             let before = share;
             let outcome = refute(problem, &fewer, capacity, &mut share);
-            nodes -= before - share;
+            nodes = nodes.saturating_sub(before - share);
             if outcome == Outcome::Impossible {
                 kept = fewer;
             } else {
@@ -165,42 +163,102 @@ fn no_arrangement(problem: &Problem, capacity: u64, mut nodes: u64) -> Option<Mi
         }
         chunk = chunk.div_ceil(2);
     }
-    let bytes = kept
-        .iter()
-        .map(|&it| problem.buffers[it as usize].size)
-        .sum();
+    let part = part(problem, &kept);
+    let sum = part.buffers.iter().map(|it| it.size).sum();
+    let load = load(&part).filter(|&load| load > capacity && problem.ties.is_empty());
+    let time = load.and_then(|load| Some((load, common_time(problem, &kept)?)));
+    let (bytes, reason) = time.map_or((sum, Reason::NoArrangement), |(load, time)| {
+        (load, Reason::LiveTogether { time })
+    });
     Some(Misfit {
         buffers: kept,
         bytes,
         capacity,
-        reason: Reason::NoArrangement,
+        reason,
         is_smallest,
     })
 }
 
-/// Searches for a packing of some of the buffers, and takes the nodes off the budget.
+/// Bytes that the buffers need at their fullest moment, however they share.
+fn load(part: &Problem) -> Option<u64> {
+    let model = Model::new(part, &[]).ok()?;
+    Some(if part.may_share.is_empty() {
+        max_load(&model)
+    } else {
+        sharing_load(part, &model)
+    })
+}
+
+/// Pairs up to which every way of sharing is searched.
+const FEW_PAIRS: usize = 6;
+
+/// Looks for a packing of some of the buffers in every way of sharing, and takes the nodes off the budget. Where there
+/// are many pairs, only the load at the fullest moment is looked at.
 fn refute(problem: &Problem, kept: &[u32], capacity: u64, nodes: &mut u64) -> Outcome {
+    let part = part(problem, kept);
+    let pairs = &part.may_share;
+    if !pairs.is_empty() {
+        // A bound costs about as much as so many nodes.
+        *nodes = nodes.saturating_sub(1 + kept.len() as u64 / 64);
+        if load(&part).is_some_and(|load| load > capacity) {
+            return Outcome::Impossible;
+        }
+        if pairs.len() > FEW_PAIRS || *nodes == 0 {
+            return Outcome::Undecided;
+        }
+    }
+    let mut all = Outcome::Impossible;
+    for ways in 0u32..1 << pairs.len() {
+        let is_shared = |it: &(usize, &(u32, u32))| ways >> it.0 & 1 == 1;
+        let shared: Vec<(u32, u32)> = pairs
+            .iter()
+            .enumerate()
+            .filter(is_shared)
+            .map(|it| *it.1)
+            .collect();
+        match search(&part, &shared, capacity, nodes) {
+            // More than two on the same bytes might be more than is allowed.
+            Outcome::Found if shared.len() <= 1 => return Outcome::Found,
+            Outcome::Found | Outcome::Unproved | Outcome::Undecided => all = Outcome::Undecided,
+            Outcome::Impossible => {}
+        }
+    }
+    all
+}
+
+/// Some of the buffers, with what there is between them.
+fn part(problem: &Problem, kept: &[u32]) -> Problem {
     let mut place = vec![None; problem.buffers.len()];
     for (at, &index) in (0u32..).zip(kept) {
         place[index as usize] = Some(at);
     }
-    let tie = |it: &super::problem::Tie| {
+    let tie = |it: &Tie| {
         let (base, member) = (place[it.base as usize]?, place[it.member as usize]?);
-        Some(super::problem::Tie {
+        Some(Tie {
             base,
             member,
             ..*it
         })
     };
-    let part = Problem {
+    let size = |it: u32| problem.buffers[it as usize].size;
+    let pair = |&(a, b): &(u32, u32)| {
+        let is_equal = size(a) == size(b);
+        is_equal.then_some((place[a as usize]?, place[b as usize]?))
+    };
+    Problem {
         buffers: kept
             .iter()
             .map(|&it| problem.buffers[it as usize].clone())
             .collect(),
         ties: problem.ties.iter().filter_map(tie).collect(),
-        ..Problem::default()
-    };
-    let Ok(model) = Model::new(&part, &[]) else {
+        may_share: problem.may_share.iter().filter_map(pair).collect(),
+        capacity: None,
+    }
+}
+
+/// Searches for a packing in one way of sharing, and takes the nodes off the budget.
+fn search(part: &Problem, shared: &[(u32, u32)], capacity: u64, nodes: &mut u64) -> Outcome {
+    let Ok(model) = Model::new(part, shared) else {
         return Outcome::Undecided;
     };
     let Some(space) = Space::new(&model, 1 << 20) else {

@@ -19,10 +19,14 @@
 //! assert_eq!(validate(&problem, &packing.offsets), Ok(96));
 //! ```
 
+mod asked_sort;
 mod bound;
+mod bound_gaps;
+mod bound_stacks;
 mod chosen;
 mod core;
 pub mod csv;
+mod draft;
 mod eject;
 mod hang;
 mod heuristics;
@@ -40,6 +44,7 @@ mod radix;
 mod run;
 mod scale;
 mod search;
+mod sections;
 mod share;
 mod share_load;
 mod share_options;

@@ -50,8 +50,11 @@ impl Timeline {
         if tick(0) == Control::Stop {
             return nothing();
         }
-        let ends = radix::by_small_key(ends, model.sections, |it| it.0);
-        Self { units, ends, step }
+        let mut is_stopped = || tick(0) == Control::Stop;
+        match radix::by_small_key(ends, model.sections, |it| it.0, &mut is_stopped) {
+            Some(ends) => Self { units, ends, step },
+            None => nothing(),
+        }
     }
 
     /// Some of the units. O(n).

@@ -6,6 +6,9 @@ const DIGIT: u32 = 11;
 /// Below this, comparing is quicker.
 const FEW: usize = 2_000;
 
+/// Elements between two questions whether to go on.
+const ASKING: usize = 1 << 16;
+
 /// Sorts `(key, number)` pairs by key; those of equal keys stay in their order. O(n) for each eleven bits of the
 /// largest key. Asks before each of these whether to stop, and tells whether it did, with the list half sorted.
 pub(super) fn sort_by_key(
@@ -40,28 +43,40 @@ pub(super) fn sort_descending(list: &mut [u32], key: impl Fn(u32) -> u64) {
     }
 }
 
-/// The list in the order of a key of at most `limit`; those of equal keys stay in their order. O(n + limit).
+/// The list in the order of a key of at most `limit`; those of equal keys stay in their order. Nothing when it was
+/// stopped. O(n + limit).
 pub(super) fn by_small_key<T: Copy + Default>(
     mut list: Vec<T>,
     limit: u32,
     key: impl Fn(&T) -> u32,
-) -> Vec<T> {
+    is_stopped: &mut dyn FnMut() -> bool,
+) -> Option<Vec<T>> {
     if list.len() < limit as usize / 16 {
         list.sort_by_key(key);
-        return list;
+        return Some(list);
     }
     let mut next = vec![0u32; limit as usize + 1];
-    for it in &list {
-        next[key(it) as usize] += 1;
+    for some in list.chunks(ASKING) {
+        if is_stopped() {
+            return None;
+        }
+        for it in some {
+            next[key(it) as usize] += 1;
+        }
     }
     first_places(&mut next);
     let mut sorted = vec![T::default(); list.len()];
-    for it in list {
-        let place = &mut next[key(&it) as usize];
-        sorted[*place as usize] = it;
-        *place += 1;
+    for some in list.chunks(ASKING) {
+        if is_stopped() {
+            return None;
+        }
+        for it in some {
+            let place = &mut next[key(it) as usize];
+            sorted[*place as usize] = *it;
+            *place += 1;
+        }
     }
-    sorted
+    Some(sorted)
 }
 
 /// Turns numbers of things into the number of those before.
@@ -110,7 +125,8 @@ mod tests {
             let list: Vec<(u32, u32)> = (0..5_000).map(|at| (key(at), at)).collect();
             let mut expected = list.clone();
             expected.sort_unstable();
-            assert_eq!(by_small_key(list, limit, |it| it.0), expected, "{limit}");
+            let sorted = by_small_key(list, limit, |it| it.0, &mut || false);
+            assert_eq!(sorted, Some(expected), "{limit}");
         }
     }
 }

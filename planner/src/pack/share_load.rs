@@ -6,8 +6,9 @@
 //! set follows from a largest matching (D. König, 1931). What the bound says of a section is then exact.
 
 use super::bound::loads;
-use super::model::{Model, Part, Spans};
+use super::model::{Model, Part};
 use super::problem::Problem;
+use super::sections::Spans;
 
 /// Two parts that may lie in the same bytes in sections `[begin, end)`.
 #[derive(Clone, Copy, Debug)]

@@ -4,9 +4,10 @@
 //! Nothing is merged beforehand: an operand and a result keep their own times, and whether they share is decided when
 //! the second of them is placed, by what is free there and then.
 
-use super::model::{Model, Part, Spans};
+use super::model::{Model, Part};
 use super::occupancy::Occupancy;
 use super::problem::Problem;
+use super::sections::Spans;
 use smallvec::SmallVec;
 use std::ops::Range;
 
