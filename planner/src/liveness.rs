@@ -402,9 +402,8 @@ impl<'a> Climb<'a> {
             let span = order.span(comp);
             if carry == Some(caller) {
                 out.push(interval(span.start, end));
-                if module.instrs[caller].comp(AttrName::Body) == Some(comp) {
-                    self.add_condition(caller, out);
-                }
+                // The condition hands it on, whoever reads it there.
+                self.add_condition(caller, out);
                 return;
             }
             let entry = order.entry_of(module, caller);
