@@ -276,7 +276,11 @@ impl Inliner<'_> {
             Opcode::Reshape | Opcode::Copy if operands.len() == 1 => {
                 let shape = array(module, id, instr.shape)?;
                 if shape.element_type == self.graph.nodes[operands[0]].element_type {
-                    return Ok(vec![self.reshape(operands[0], &dims(shape), shape)]);
+                    return Ok(vec![self.reshape(
+                        operands[0],
+                        dims(shape),
+                        layout_strides(shape),
+                    )]);
                 }
             }
             Opcode::Iota => {
@@ -406,31 +410,30 @@ impl Inliner<'_> {
         Some(self.push(shape, Kind::Compute { op, args }))
     }
 
-    /// The elements of a value in row-major order under other dimensions.
-    fn reshape(&mut self, of: NodeId, to: &Dims, shape: &ArrayShape) -> NodeId {
+    /// The elements of a value in row-major order under other dimensions, and with `strides` if it gets memory.
+    fn reshape(&mut self, of: NodeId, to: Dims, strides: Dims) -> NodeId {
         let from = &self.graph.nodes[of];
-        if from.dims == *to {
+        if from.dims == to {
             return of;
         }
+        let in_order = row_major(&to);
         if let Kind::Memory(view) = &from.kind
             && *view == View::whole(view.source, &row_major(&from.dims))
         {
-            let view = View::whole(view.source, &row_major(to));
-            return self.push(shape, Kind::Memory(view));
+            let kind = Kind::Memory(View::whole(view.source, &in_order));
+            return self.push_like(of, to, strides, kind);
         }
         let lies_in_order = matches!(from.kind, Kind::Result { .. } | Kind::Reshape { .. })
             && from.strides == row_major(&from.dims);
-        if let Some(map) = without_ones(&from.dims, to).filter(|_| !lies_in_order) {
-            return self.push(shape, Kind::Move { of, map });
+        if let Some(map) = without_ones(&from.dims, &to).filter(|_| !lies_in_order) {
+            return self.push_like(of, to, strides, Kind::Move { of, map });
         }
         // What is computed for the reshape alone had better lie in its order.
         let free = matches!(from.kind, Kind::Compute { .. } | Kind::Move { .. }) && !from.pinned;
         if free {
             self.graph.nodes[of].strides = row_major(&self.graph.nodes[of].dims);
         }
-        let node = self.push(shape, Kind::Reshape { of });
-        self.graph.nodes[node].strides = row_major(&self.graph.nodes[node].dims);
-        node
+        self.push_like(of, to, in_order, Kind::Reshape { of })
     }
 
     /// A bitcast between plain layouts is a transposition to the order of memory, a reshape, and a
@@ -463,7 +466,8 @@ impl Inliner<'_> {
             let to_order = memory_order(to_shape, &maps.1);
             let to_dims = dims(to_shape);
             let in_order: Dims = to_order.iter().map(|&d| to_dims[d]).collect();
-            let reshaped = self.reshape(ordered, &in_order, to_shape);
+            let strides = row_major(&in_order);
+            let reshaped = self.reshape(ordered, in_order, strides);
             let mut inverse = Dims::from_elem(0, to_order.len());
             for (place, &d) in to_order.iter().enumerate() {
                 inverse[d] = place;
@@ -495,12 +499,17 @@ impl Inliner<'_> {
         for (i, &d) in order.iter().enumerate() {
             map[d] = MapDim::same(i);
         }
+        self.push_like(of, dims, strides, Kind::Move { of, map })
+    }
+
+    /// Adds a value of the type of `other`.
+    fn push_like(&mut self, other: NodeId, dims: Dims, strides: Dims, kind: Kind) -> NodeId {
         self.graph.nodes.push(Node {
-            element_type: node.element_type,
+            element_type: self.graph.nodes[other].element_type,
             dims,
             strides,
             pinned: false,
-            kind: Kind::Move { of, map },
+            kind,
         });
         self.graph.nodes.len() - 1
     }

@@ -22,11 +22,11 @@ pub(super) fn exp(x: f32) -> f32 {
 #[allow(clippy::inline_always, reason = "must use the caller's instructions")]
 #[allow(clippy::excessive_precision, reason = "the digits of the source")]
 fn reduced_exp(x: f32) -> (f32, i32) {
-    let shifted = x * std::f32::consts::LOG2_E + SHIFT;
+    let shifted = x.mul_add(std::f32::consts::LOG2_E, SHIFT);
     let n = shifted - SHIFT;
-    let r = x - n * 0.693_359_375;
-    let r = r + n * 2.121_944_4e-4;
-    let mut p = 1.987_569_15e-4;
+    let r = n.mul_add(-0.693_359_375, x);
+    let r = n.mul_add(2.121_944_4e-4, r);
+    let mut p: f32 = 1.987_569_15e-4;
     for c in [
         1.398_199_950_7e-3,
         8.333_451_907_3e-3,
@@ -34,9 +34,9 @@ fn reduced_exp(x: f32) -> (f32, i32) {
         1.666_666_545_9e-1,
         5.000_000_120_1e-1,
     ] {
-        p = p * r + c;
+        p = p.mul_add(r, c);
     }
-    let y = p * (r * r) + r + 1.0;
+    let y = p.mul_add(r * r, r) + 1.0;
     let n = (shifted.to_bits() as i32).wrapping_sub(SHIFT.to_bits() as i32);
     (y, n)
 }
@@ -58,16 +58,16 @@ pub(super) fn tanh(x: f32) -> f32 {
     let (y, n) = reduced_exp(2.0 * magnitude.min(10.0));
     let large = 1.0 - 2.0 / (y * power_of_two(n) + 1.0);
     let square = x * x;
-    let mut p = -5.704_988_727_45e-3;
+    let mut p: f32 = -5.704_988_727_45e-3;
     for c in [
         2.063_908_879_54e-2,
         -5.373_971_555_31e-2,
         1.333_144_220_36e-1,
         -3.333_328_194_22e-1,
     ] {
-        p = p * square + c;
+        p = p.mul_add(square, c);
     }
-    let small = p * square * magnitude + magnitude;
+    let small = (p * square).mul_add(magnitude, magnitude);
     let value = if magnitude > 0.625 { large } else { small };
     value.copysign(x)
 }
