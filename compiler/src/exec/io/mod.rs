@@ -1,6 +1,6 @@
 //! Arrays in files: `.safetensors` and `.npz`, one named array each.
 //!
-//! Complex arrays are stored with a last axis `[re, im]` (or as numpy's complex numbers).
+//! Complex arrays are stored with a last axis `[re, im]`; complex numbers of the format's own are read too.
 //! Types that a format does not have are stored as unsigned bytes of the same width.
 
 mod npz;
@@ -36,11 +36,19 @@ impl ArraySpec {
             .try_fold(self.element_type.byte_width(), |n, &d| n.checked_mul(d))
     }
 
-    /// Whether `dims` are those of the file form. numpy's `ascontiguousarray` makes a scalar an
-    /// array of one element, so that is one too.
+    /// Whether `dims` are those of the file form.
     fn fits(&self, dims: &[u64]) -> bool {
-        let expected = self.file_dims();
-        dims == expected || (self.dims.is_empty() && dims == [&[1], &expected[..]].concat())
+        self.are_dims(dims, &self.file_dims())
+    }
+
+    /// Whether `dims` are those of the file form with one element for a complex number.
+    fn fits_unsplit(&self, dims: &[u64]) -> bool {
+        self.are_dims(dims, &self.dims)
+    }
+
+    /// numpy's `ascontiguousarray` makes a scalar an array of one element, so that is one too.
+    fn are_dims(&self, dims: &[u64], expected: &[u64]) -> bool {
+        dims == expected || (self.dims.is_empty() && dims == [&[1], expected].concat())
     }
 
     /// Dimensions in a file.

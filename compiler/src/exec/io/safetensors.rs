@@ -35,7 +35,11 @@ pub(super) fn read(path: &Path, specs: &[ArraySpec]) -> Result<Vec<HostArray>, I
 
 fn array(path: &Path, spec: &ArraySpec, tensor: &TensorView<'_>) -> Result<HostArray, IoError> {
     let dims: Vec<u64> = tensor.shape().iter().map(|&d| d as u64).collect();
-    let fits = dtypes(spec.element_type).contains(&tensor.dtype()) && spec.fits(&dims);
+    let fits = if tensor.dtype() == Dtype::C64 {
+        spec.element_type == ElementType::C64 && spec.fits_unsplit(&dims)
+    } else {
+        dtypes(spec.element_type).contains(&tensor.dtype()) && spec.fits(&dims)
+    };
     let made = HostArray::new(spec.element_type, &spec.dims, tensor.data().to_vec());
     made.filter(|_| fits).ok_or_else(|| IoError::Type {
         path: path.to_owned(),
@@ -66,7 +70,7 @@ pub(super) fn encode(arrays: &[(String, HostArray)]) -> Result<Vec<u8>, String> 
     safetensors::serialize(views, None).map_err(|e| e.to_string())
 }
 
-/// The types that hold `ty` in a file: the first is written, all are read.
+/// The types that hold `ty`, or its parts, in a file: the first is written, all are read.
 fn dtypes(ty: ElementType) -> &'static [Dtype] {
     use Dtype as D;
     use ElementType as E;
@@ -89,8 +93,8 @@ fn dtypes(ty: ElementType) -> &'static [Dtype] {
         E::F8e8m0fnu => &[D::F8_E8M0, D::U8],
         E::S1 | E::S2 | E::S4 => &[D::I8],
         E::U1 | E::U2 | E::U4 => &[D::U8],
-        E::F8e4m3 | E::F8e4m3b11fnuz | E::F8e4m3fnuz | E::F8e5m2fnuz | E::F8e3m4 | E::F4e2m1fn => {
-            &[D::U8]
-        }
+        E::F8e4m3fnuz => &[D::F8_E4M3FNUZ, D::U8],
+        E::F8e5m2fnuz => &[D::F8_E5M2FNUZ, D::U8],
+        E::F8e4m3 | E::F8e4m3b11fnuz | E::F8e3m4 | E::F4e2m1fn => &[D::U8],
     }
 }

@@ -86,3 +86,38 @@ fn refuses_files_that_are_no_arrays() {
     }
     assert!(write_arrays(&path, &[]).is_err());
 }
+
+/// One number and an array of two, as a safetensors file has them for numpy's complex64.
+#[test]
+fn reads_complex_numbers_of_the_format() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.safetensors");
+    let header = br#"{"arg0":{"dtype":"C64","shape":[1],"data_offsets":[0,8]},"arg1":{"dtype":"C64","shape":[2],"data_offsets":[8,24]}}"#;
+    let parts: Vec<u8> = [1.0f32, -2.0, 3.0, 4.5, -0.0, 6.0]
+        .iter()
+        .flat_map(|x| x.to_le_bytes())
+        .collect();
+    let length = (header.len() as u64).to_le_bytes();
+    std::fs::write(&path, [&length, &header[..], &parts].concat()).unwrap();
+    let spec = |name: &str, element_type, dims: &[u64]| ArraySpec {
+        name: name.to_owned(),
+        element_type,
+        dims: dims.to_vec(),
+    };
+    let wanted = [
+        spec("arg0", ElementType::C64, &[]),
+        spec("arg1", ElementType::C64, &[2]),
+    ];
+    let read = read_arrays(&path, &wanted).unwrap();
+    assert_eq!(read[0].data, parts[..8]);
+    assert_eq!(read[1].data, parts[8..]);
+
+    let refused = |wanted: ArraySpec| {
+        let wanted = [spec("arg0", ElementType::C64, &[]), wanted];
+        read_arrays(&path, &wanted).unwrap_err().to_string()
+    };
+    let said = refused(spec("arg1", ElementType::C64, &[3]));
+    assert!(said.contains("arg1 must be c64[3]"), "{said}");
+    let said = refused(spec("arg1", ElementType::F32, &[2]));
+    assert!(said.contains("arg1 must be f32[2]"), "{said}");
+}

@@ -4,7 +4,7 @@ use slabplan_ir::ElementType;
 
 use super::lanes::{Loop2, Loop3, map2, map3, vector3};
 use super::real::Real;
-use super::scalar::{match_complex, match_int, match_real};
+use super::scalar::{NarrowFloat, match_complex, match_int, match_narrow, match_real};
 
 /// Direction of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,13 +63,19 @@ pub(super) fn compare(direction: Direction, total: bool, ty: ElementType) -> Opt
         T => if total { ordered!(T, T::total_order) } else { ordered!(T, std::convert::identity) },
         _ => match_int!(ty,
             T => ordered!(T, std::convert::identity),
-            _ => match_complex!(ty,
-                T => match direction {
-                    Direction::Eq => Some(|x, y, out| map2(x, y, out, |x: T, y: T| x == y)),
-                    Direction::Ne => Some(|x, y, out| map2(x, y, out, |x: T, y: T| x != y)),
-                    _ => None,
+            _ => match_narrow!(ty,
+                T => if total {
+                    ordered!(T, |x: T| x.widen().total_order())
+                } else {
+                    ordered!(T, T::widen)
                 },
-                _ => None)))
+                _ => match_complex!(ty,
+                    T => match direction {
+                        Direction::Eq => Some(|x, y, out| map2(x, y, out, |x: T, y: T| x == y)),
+                        Direction::Ne => Some(|x, y, out| map2(x, y, out, |x: T, y: T| x != y)),
+                        _ => None,
+                    },
+                    _ => None))))
 }
 
 /// The loop that picks its second operand where the first is true, else its third; `width` is

@@ -69,7 +69,7 @@ impl<R: Real> std::ops::Div for Complex<R> {
     type Output = Self;
     /// Smith's method (1962): scaled by the larger part of the divisor, so that squares do not overflow.
     fn div(self, b: Self) -> Self {
-        if b.re.abs() < b.im.abs() {
+        let quotient = if b.re.abs() < b.im.abs() {
             let ratio = b.re / b.im;
             let scale = b.re * ratio + b.im;
             Self::new(
@@ -83,6 +83,11 @@ impl<R: Real> std::ops::Div for Complex<R> {
                 (self.re + self.im * ratio) / scale,
                 (self.im - self.re * ratio) / scale,
             )
+        };
+        if quotient.re.is_nan() && quotient.im.is_nan() {
+            self.div_at_the_edge(b).unwrap_or(quotient)
+        } else {
+            quotient
         }
     }
 }
@@ -123,13 +128,51 @@ impl<R: Real> Complex<R> {
         Self::new(self.re * factor, self.im * factor)
     }
 
-    /// Distance from zero.
+    /// Distance from zero; NaN if either part is, even beside an infinity (XLA's choice).
     pub(super) fn abs(self) -> R {
-        self.re.hypot(self.im)
+        if self.has_nan() {
+            R::NAN
+        } else {
+            self.re.hypot(self.im)
+        }
+    }
+
+    fn has_nan(self) -> bool {
+        self.re.is_nan() || self.im.is_nan()
     }
 
     fn arg(self) -> R {
         self.im.atan2(self.re)
+    }
+
+    fn is_infinite(self) -> bool {
+        self.re.abs() == R::INFINITY || self.im.abs() == R::INFINITY
+    }
+
+    fn is_finite(self) -> bool {
+        self.re.is_finite() && self.im.is_finite()
+    }
+
+    /// What annex G of the C standard has for quotients by zero, of infinities and by them.
+    fn div_at_the_edge(self, b: Self) -> Option<Self> {
+        if b == Self::ZERO {
+            Some(self.scale(R::INFINITY.copysign(b.re)))
+        } else if self.is_infinite() && b.is_finite() {
+            Some((self.direction() * b.conj()).scale(R::INFINITY))
+        } else if self.is_finite() && b.is_infinite() {
+            Some((self * b.direction().conj()).scale(R::ZERO))
+        } else {
+            None
+        }
+    }
+
+    /// Where an infinite number lies: parts of length one where it is infinite, zero elsewhere.
+    fn direction(self) -> Self {
+        let part = |x: R| {
+            let is_infinite = x.abs() == R::INFINITY;
+            (if is_infinite { R::ONE } else { R::ZERO }).copysign(x)
+        };
+        Self::new(part(self.re), part(self.im))
     }
 
     fn half() -> R {
@@ -142,14 +185,14 @@ impl<R: Real> Complex<R> {
         if self.im == R::ZERO {
             return Self::new(r, self.im);
         }
-        if r == R::ZERO {
-            return Self::ZERO;
-        }
         Self::new(r * self.im.cos(), r * self.im.sin())
     }
 
     /// Exponential minus one, exact near zero.
     pub(super) fn exp_m1(self) -> Self {
+        if self.im == R::ZERO {
+            return Self::new(self.re.exp_m1(), self.im);
+        }
         // e^x cos y - 1 = (e^x - 1) cos y - 2 sin^2(y/2)
         let s = (self.im * Self::half()).sin();
         let two = R::ONE + R::ONE;
@@ -167,6 +210,9 @@ impl<R: Real> Complex<R> {
     /// Natural logarithm of one plus the argument.
     pub(super) fn ln_1p(self) -> Self {
         // |1 + z|^2 - 1 = x (2 + x) + y^2
+        if self.has_nan() {
+            return Self::new(R::NAN, R::NAN);
+        }
         let (x, y) = (self.re, self.im);
         let two = R::ONE + R::ONE;
         let squares = x * (two + x) + y * y;
@@ -184,14 +230,14 @@ impl<R: Real> Complex<R> {
         if x == R::ZERO && y == R::ZERO {
             return Self::new(R::ZERO, y);
         }
+        if self.has_nan() {
+            return Self::new(R::NAN, R::NAN);
+        }
         if y.abs() == R::INFINITY {
             return Self::new(R::INFINITY, y);
         }
-        if x.is_nan() {
-            return Self::new(R::NAN, R::NAN);
-        }
         if x.abs() == R::INFINITY {
-            let other = if y.is_nan() { y } else { R::ZERO.copysign(y) };
+            let other = R::ZERO.copysign(y);
             return if R::ZERO < x {
                 Self::new(x, other)
             } else {
@@ -209,6 +255,16 @@ impl<R: Real> Complex<R> {
 
     /// One over the square root.
     pub(super) fn rsqrt(self) -> Self {
+        if self.is_infinite() {
+            return self.direction().conj().scale(R::ZERO);
+        }
+        // A quarter of the root of sixteen times less, so that nothing overflows on the way.
+        let sixteenth = R::from_f64(1.0 / 16.0);
+        let large = R::ONE / sixteenth;
+        if large < self.re.abs() || large < self.im.abs() {
+            let quarter = R::from_f64(0.25);
+            return (Self::ONE / self.scale(sixteenth).sqrt()).scale(quarter);
+        }
         Self::ONE / self.sqrt()
     }
 
@@ -242,6 +298,16 @@ impl<R: Real> Complex<R> {
 
     /// Hyperbolic tangent.
     pub(super) fn tanh(self) -> Self {
+        if self.im == R::ZERO {
+            return Self::new(self.re.tanh(), self.im);
+        }
+        if !self.im.is_finite() {
+            return if self.re.abs() == R::INFINITY {
+                Self::real(R::ONE.copysign(self.re))
+            } else {
+                Self::new(R::NAN, R::NAN)
+            };
+        }
         // Beyond this |x| the real part is 1 to the last bit and cosh would overflow.
         if R::from_f64(20.0) < self.re.abs() {
             let decay = (-(self.re.abs() + self.re.abs())).exp();
@@ -256,7 +322,7 @@ impl<R: Real> Complex<R> {
         let c = self.re.cosh();
         // (sinh x cosh x (1 + t^2) + i t) / (1 + sinh^2 x (1 + t^2))
         let b = R::ONE + t * t;
-        if !b.is_finite() {
+        if b == R::INFINITY {
             return Self::new(c / s, R::ZERO);
         }
         let d = R::ONE + b * s * s;
@@ -285,18 +351,22 @@ impl<R: Real> Complex<R> {
         }
     }
 
-    /// Power, with XLA's rules for a zero exponent and zero base.
+    /// Power, with XLA's rules for a zero exponent and for a base of zero, one or infinity.
     pub(super) fn power(self, exponent: Self) -> Self {
+        let Self { re: c, im: d } = exponent;
         if exponent == Self::ZERO || self == Self::ONE {
             return Self::ONE;
         }
-        if self == Self::ZERO {
-            return if R::ZERO < exponent.re {
-                Self::ZERO
-            } else {
-                Self::new(R::NAN, R::NAN)
-            };
+        let is_real = d == R::ZERO;
+        if is_real && self == Self::ZERO && R::ZERO < c {
+            return Self::ZERO;
         }
-        (exponent * self.ln()).exp()
+        if is_real && self == Self::real(R::INFINITY) && !c.is_nan() {
+            return Self::real(if R::ZERO < c { R::INFINITY } else { R::ZERO });
+        }
+        let (length, angle) = (self.abs(), self.arg());
+        let factor = length.powf(c) * (-d * angle).exp();
+        let turned = c * angle + d * length.ln();
+        Self::new(factor * turned.cos(), factor * turned.sin())
     }
 }

@@ -29,12 +29,13 @@ const BLOCK_TILES: usize = BLOCK_ROWS / ROWS + 5;
 const FEW_ROWS: usize = 24;
 
 /// The element type that products with results of type `ty` are accumulated in: `f32` for narrow
-/// floats, and integers that wrap as the result does.
+/// floats, integers that wrap as the result does, and for `pred` the number of pairs that are true.
 pub(super) fn accumulator_type(ty: ElementType) -> Option<ElementType> {
     use ElementType as E;
     Some(match ty {
         E::F64 | E::C64 | E::C128 => ty,
         _ if ty.is_float() => E::F32,
+        E::Pred => E::S64,
         _ if ty.is_integer() && ty.bits() <= 32 => E::S32,
         _ if ty.is_integer() => E::S64,
         _ => return None,
