@@ -24,15 +24,26 @@ pub fn render_verify(name: &str, text: Option<&str>, e: &VerifyError, colour: bo
     let Some(text) = text.filter(|t| e.line_column(t).is_some()) else {
         return format!("error: {name}: {e}");
     };
-    let name_end = text[e.offset..]
+    render_at(name, text, e.offset, (&e.message, &e.remedy), colour)
+}
+
+/// Renders what is wrong, and what to do, with the instruction whose name begins at byte `offset` of `text`.
+pub(crate) fn render_at(
+    name: &str,
+    text: &str,
+    offset: usize,
+    (message, remedy): (&str, &str),
+    colour: bool,
+) -> String {
+    let name_end = text[offset..]
         .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')))
-        .map_or(text.len(), |n| e.offset + n);
+        .map_or(text.len(), |n| offset + n);
     let place = Place {
         name,
         text,
-        span: e.offset..name_end,
+        span: offset..name_end,
     };
-    snippet(&place, &e.message, "", Some(&e.remedy), colour)
+    snippet(&place, message, "", Some(remedy), colour)
 }
 
 struct Place<'a> {

@@ -157,9 +157,8 @@ impl Format {
             Specials::Ieee => sign | self.infinity().unwrap_or(0) | 1 << (self.mantissa_bits - 1),
             Specials::OneNan => sign | self.magnitude_mask(),
             Specials::UnsignedZero => self.magnitude_mask() + 1,
-            // ml_dtypes gives a zero of the other sign, as it has no better answer.
-            Specials::Finite if sign == 0 => self.magnitude_mask() + 1,
-            Specials::Finite => 0,
+            // There is no better answer than XLA's: the zero below.
+            Specials::Finite => self.magnitude_mask() + 1,
         }
     }
 

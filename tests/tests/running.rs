@@ -184,6 +184,108 @@ fn devices_are_named_and_counted() {
     );
 }
 
+/// What JAX prints before compilation does not say how many devices it is for.
+#[test]
+fn a_module_without_a_count_runs_on_the_devices_named() {
+    let text = "HloModule m
+add { x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT z = f32[] add(x, y) }
+ENTRY e {
+  x = f32[4] parameter(0)
+  ROOT sum = f32[4] all-reduce(x), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=add
+}
+";
+    let inputs: [(&str, &[f32]); 2] = [
+        ("dev0.arg0", &[1.0, 2.0, 3.0, 4.0]),
+        ("dev1.arg0", &[10.0, 20.0, 30.0, 40.0]),
+    ];
+    let f = files(text, &inputs);
+    let sums: &[f32] = &[11.0, 22.0, 33.0, 44.0];
+    let expected = files(text, &[("dev0.out0", sums), ("dev1.out0", sums)]);
+    let base = ["run", &f.module, "--target", "cpu", "--inputs", &f.inputs];
+    let compared = [&base[..], &["--expect", &expected.inputs]].concat();
+    says(
+        &[&compared[..], &["--devices", "cpu:0,cpu:1"]].concat(),
+        0,
+        &["on cpu:0 to cpu:1", "as expected"],
+    );
+    says(
+        &base,
+        2,
+        &["m.hlo:7:8", "num_partitions", "name the devices"],
+    );
+
+    let many = text.replace("HloModule m", "HloModule m, num_partitions=1000000000000");
+    let f = files(&many, &inputs);
+    says(&["run", &f.module], 2, &["from 1 to 4096 devices"]);
+}
+
+#[test]
+fn numbers_out_of_range_are_wrong_values() {
+    for (option, value, said) in [
+        ("--rtol", "-1", "not a tolerance"),
+        ("--atol", "nan", "not a tolerance"),
+        ("--threads", "0", "not a number of threads"),
+        ("--limit", "-5", "not a size"),
+        ("--seed", "-1", "--seed"),
+    ] {
+        says(&["run", MODEL, option, value], 2, &[said, "invalid value"]);
+    }
+}
+
+/// What files that are not there are called once, not twice.
+#[test]
+fn causes_are_told_once() {
+    for args in [
+        &["run", MODEL, "--inputs", "/nowhere.npz"][..],
+        &["plan", MODEL, "--target", "/nowhere.toml"],
+    ] {
+        let (status, _, stderr) = run(args);
+        assert_eq!(status, 2, "{stderr}");
+        assert_eq!(stderr.matches("No such file").count(), 1, "{stderr}");
+    }
+}
+
+#[test]
+fn the_memory_of_the_machine_limits_slabs_arguments_and_results() {
+    let f = files(NEGATE, &[("arg0", &[1.0; 4])]);
+    let base = ["run", &f.module, "--target", "cpu", "--inputs", &f.inputs];
+    let within = |limit| [&base[..], &["--host-memory", limit]].concat();
+    // Two arrays of 16 bytes in the slab and outside of it.
+    says(
+        &within("40"),
+        2,
+        &["32B for arguments and results", "may take 40B"],
+    );
+    says(&within("4KiB"), 0, &["ran in"]);
+    // No machine has this much.
+    let vast = "HloModule m\nENTRY e {\n  x = f32[] parameter(0)\n  ROOT y = f32[2000000,2000000] broadcast(x), dimensions={}\n}\n";
+    let f = files(vast, &[]);
+    says(
+        &["run", &f.module, "--target", "cpu", "--limit", "64TiB"],
+        2,
+        &["14.55TiB", "run a smaller module"],
+    );
+    let f = files(NEGATE, &[("arg0", &[1.0; 4])]);
+    says(
+        &[
+            "run",
+            &f.module,
+            "--target",
+            "cpu",
+            "--inputs",
+            &f.inputs,
+            "--limit",
+            "4096TiB",
+            "--preallocate",
+            "on",
+        ],
+        2,
+        &["does not give 4.00PiB at once"],
+    );
+}
+
 #[test]
 fn what_never_ends_is_stopped_and_what_is_unknown_is_named() {
     let f = files(FOREVER, &[("arg0", &[1.0; 4])]);

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 
 use super::load::Origin;
+use crate::exec::ExecError;
 use crate::frontend::LoadError;
 use crate::pass::PassError;
 use crate::{CompileError, diagnostics};
@@ -26,8 +27,20 @@ pub enum CliError {
     /// The module can't be compiled.
     #[error(transparent)]
     Compile(CompileError),
-    /// Anything else, already in words for the user.
-    #[error("{0:#}")]
+    /// An instruction is to blame, and the source text shows where it is.
+    #[error("{message}")]
+    Instruction {
+        /// What messages call the module.
+        source_name: String,
+        /// Its text.
+        text: String,
+        /// Where the name of the instruction begins.
+        offset: usize,
+        /// What is wrong, and what to do.
+        message: String,
+    },
+    /// Anything else, already in words for the user: what caused it is in them.
+    #[error("{0}")]
     Other(#[from] anyhow::Error),
 }
 
@@ -45,8 +58,31 @@ impl CliError {
                 text: origin.text.clone(),
                 errors,
             },
+            CompileError::Pass(PassError::NeedsPartitioner { ref instr, .. }) => {
+                Self::at_instruction(instr, error.to_string(), origin)
+                    .unwrap_or(Self::Compile(error))
+            }
+            CompileError::Scratch(error) => Self::from_exec(error, origin),
             other => Self::Compile(other),
         }
+    }
+
+    /// What the executor says, with the instruction's place in the text.
+    pub(super) fn from_exec(error: ExecError, origin: &Origin) -> Self {
+        error
+            .instr()
+            .and_then(|instr| Self::at_instruction(instr, error.to_string(), origin))
+            .unwrap_or_else(|| Self::Other(error.into()))
+    }
+
+    fn at_instruction(instr: &str, message: String, origin: &Origin) -> Option<Self> {
+        let text = origin.text.as_ref()?;
+        Some(Self::Instruction {
+            source_name: origin.name.clone(),
+            offset: definition(text, instr)?,
+            text: text.clone(),
+            message,
+        })
     }
 
     /// Whether the reader of our output went away, which is no mistake of the user's.
@@ -77,7 +113,32 @@ impl CliError {
                     eprintln!("{rendered}");
                 }
             }
+            Self::Instruction {
+                source_name,
+                text,
+                offset,
+                message,
+            } => {
+                let said = (message.as_str(), "");
+                let rendered = diagnostics::render_at(source_name, text, *offset, said, colour);
+                eprintln!("{rendered}");
+            }
             other => eprintln!("error: {other}"),
         }
     }
+}
+
+/// Where the only instruction called `name` is defined. O(text).
+fn definition(text: &str, name: &str) -> Option<usize> {
+    let is_definition = |at: usize| {
+        let line = text[..at].rfind('\n').map_or(0, |n| n + 1);
+        let before = text[line..at].trim_start().trim_start_matches("ROOT ");
+        matches!(before.trim_start(), "" | "%")
+            && text[at + name.len()..].trim_start().starts_with('=')
+    };
+    let mut found = text
+        .match_indices(name)
+        .map(|(at, _)| at)
+        .filter(|&at| is_definition(at));
+    found.next().filter(|_| found.next().is_none())
 }

@@ -20,7 +20,7 @@ mod verify;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use error::CliError;
 
@@ -72,9 +72,22 @@ fn note_left_out(left_out: &BTreeMap<&'static str, usize>) {
     eprintln!("note: left out of the proto: {}", names.join(", "));
 }
 
+/// The command line, on which a number below zero is a wrong value and no unknown option.
+fn command() -> clap::Command {
+    Cli::command().mut_subcommands(|s| {
+        s.mut_args(|a| {
+            let takes_value = a.get_action().takes_values();
+            a.allow_negative_numbers(takes_value)
+        })
+    })
+}
+
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed = command()
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(e) => {
             // Help and version are answers; everything else is a wrong call.

@@ -13,7 +13,7 @@ use slabplan_planner::pack::{
 };
 
 use super::load::EffortArg;
-use super::size::parse_size;
+use super::size::{parse_size, parse_threads};
 use super::{Answer, CliError};
 use crate::{frontend, output, portfolio, report};
 
@@ -37,7 +37,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "S", value_parser = parse_seconds)]
     timeout: Option<Duration>,
     /// Searches that run at a time; the result does not depend on it. As many as there are processors, if not given.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
     threads: Option<NonZeroUsize>,
     /// Where to write a picture of the packing.
     #[arg(long, value_name = "FILE.svg")]

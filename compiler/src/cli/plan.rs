@@ -3,6 +3,7 @@
 use slabplan_ir::plan;
 
 use super::load::{ModuleArg, PlanningArgs, TargetArgs};
+use super::size::parse_threads;
 use super::{Answer, CliError};
 use crate::{CompileConfig, Compiled, compile, output, report};
 
@@ -31,7 +32,7 @@ pub(super) struct Args {
     #[arg(long)]
     advice: bool,
     /// Plan also what the executor's operations work in on so many threads, as scratch.
-    #[arg(long, value_name = "THREADS", num_args = 0..=1, default_missing_value = "1", require_equals = true)]
+    #[arg(long, value_name = "THREADS", num_args = 0..=1, default_missing_value = "1", require_equals = true, value_parser = parse_threads)]
     scratch: Option<std::num::NonZeroUsize>,
     /// Time of every pass on standard error.
     #[arg(long)]

@@ -1,6 +1,7 @@
 //! `slabplan run`.
 
 use std::fmt::Write as _;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,12 +11,13 @@ use slabplan_ir::{Bytes, Module, Target};
 use super::load::{ModuleArg, PlanningArgs, TargetArgs};
 use super::progress::watched;
 use super::simulate::Switch;
-use super::size::parse_fraction;
+use super::size::{parse_fraction, parse_size, parse_threads, parse_tolerance};
 use super::{Answer, CliError};
 use crate::exec::compare::{Comparison, Tolerance, compare};
 use crate::exec::io::{ArraySpec, read_arrays, write_arrays};
 use crate::exec::{
-    AsyncMode, ExecConfig, Executable, HostArray, Watch, machine_threads, reference_plan,
+    AsyncMode, ExecConfig, ExecError, Executable, HostArray, Watch, device_count, machine_threads,
+    reference_plan,
 };
 use crate::{CompileConfig, Compiled, compile, output, report};
 
@@ -35,10 +37,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     expect: Option<PathBuf>,
     /// Relative tolerance of --expect.
-    #[arg(long, value_name = "R", default_value_t = 1e-3)]
+    #[arg(long, value_name = "R", default_value_t = 1e-3, value_parser = parse_tolerance)]
     rtol: f64,
     /// Absolute tolerance of --expect.
-    #[arg(long, value_name = "A", default_value_t = 1e-4)]
+    #[arg(long, value_name = "A", default_value_t = 1e-4, value_parser = parse_tolerance)]
     atol: f64,
     /// Fill every byte that holds no live value with a pattern that spoils results.
     #[arg(long)]
@@ -68,14 +70,18 @@ pub(super) struct Args {
     #[arg(long, value_enum, value_name = "on|off", default_value = "off")]
     preallocate: Switch,
     /// Devices to run on, by name (tpu:0,tpu:1 or cpu:0); as many as the module needs from number 0 on if left out.
+    /// A module that does not say how many it is for runs on all that are named.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     devices: Vec<String>,
     /// Stop after this many steps (instructions, jumps, calls).
     #[arg(long, value_name = "N")]
     max_steps: Option<u64>,
     /// Most threads for one operation; as many as the machine runs at once if not given.
-    #[arg(long, value_name = "N")]
-    threads: Option<std::num::NonZeroUsize>,
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
+    threads: Option<NonZeroUsize>,
+    /// Most of this machine's memory that slabs, arguments and results may take; what is free if not given.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    host_memory: Option<Bytes>,
     /// Run so many times; the times of all runs are in the JSON output, results are of the last.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
@@ -97,8 +103,8 @@ enum AsyncArg {
 
 pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let mut target = args.target.load()?;
-    let (module, origin) = args.module.load()?;
-    let devices = device_names(args, &target.name, &module)?;
+    let (mut module, origin) = args.module.load()?;
+    let devices = device_names(args, &target.name, &mut module)?;
     take_fraction(&mut target, args.memory_fraction);
     let config = CompileConfig {
         scratch: match (args.scratch, args.reference) {
@@ -119,7 +125,8 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
         return Ok(Answer::No);
     }
     let watch = Arc::new(Watch::default());
-    let mut executable = load(args, &compiled, &watch)?;
+    let mut executable =
+        load(args, &compiled, &watch).map_err(|e| CliError::from_exec(e, &origin))?;
     let inputs = read_inputs(args, &executable.inputs())?;
     let per_device = inputs.len() / executable.device_count();
     let lists: Vec<&[HostArray]> = (0..executable.device_count())
@@ -128,8 +135,8 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let mut times = Vec::new();
     let mut outputs: Vec<HostArray> = Vec::new();
     for _ in 0..args.repeat {
-        let results =
-            watched(&watch, || executable.execute_devices(&lists)).map_err(anyhow::Error::from)?;
+        let results = watched(&watch, || executable.execute_devices(&lists))
+            .map_err(|e| CliError::from_exec(e, &origin))?;
         times.push(executable.run_seconds());
         outputs = results.into_iter().flatten().collect();
     }
@@ -155,9 +162,13 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     Ok(if equal { Answer::Yes } else { Answer::No })
 }
 
-/// The devices to run on: those named, or the first ones of the target's kind.
-fn device_names(args: &Args, target: &str, module: &Module) -> Result<Vec<String>, CliError> {
-    let needed = module.replica_count.saturating_mul(module.num_partitions);
+/// The devices to run on: those named, or the first ones of the target's kind. A module that does not say
+/// how many it is for, as JAX's before compilation, is for those named.
+fn device_names(args: &Args, target: &str, module: &mut Module) -> Result<Vec<String>, CliError> {
+    if module.replica_count == 1 && module.num_partitions == 1 && !args.devices.is_empty() {
+        module.num_partitions = args.devices.len() as u64;
+    }
+    let needed = device_count(module).map_err(anyhow::Error::from)?;
     let kind = target.split('-').next().unwrap_or(target);
     if args.devices.is_empty() {
         return Ok((0..needed).map(|n| format!("{kind}:{n}")).collect());
@@ -194,7 +205,7 @@ fn take_fraction(target: &mut Target, fraction: f64) {
 }
 
 /// Loads the program onto its slabs, or onto memory of their own for every value.
-fn load(args: &Args, compiled: &Compiled, watch: &Arc<Watch>) -> Result<Executable, CliError> {
+fn load(args: &Args, compiled: &Compiled, watch: &Arc<Watch>) -> Result<Executable, ExecError> {
     let config = ExecConfig {
         poison: args.poison,
         async_mode: match args.async_mode {
@@ -208,16 +219,15 @@ fn load(args: &Args, compiled: &Compiled, watch: &Arc<Watch>) -> Result<Executab
             Switch::Off => 0,
         },
         watch: Some(Arc::clone(watch)),
+        max_bytes: args.host_memory.map(Bytes::get),
         threads: args.threads,
-        ..ExecConfig::default()
     };
-    let executable = if args.reference {
-        let plan = reference_plan(&compiled.module).map_err(anyhow::Error::from)?;
+    if args.reference {
+        let plan = reference_plan(&compiled.module)?;
         Executable::new(&compiled.module, &plan, config)
     } else {
         Executable::new(&compiled.module, compiled.plan(), config)
-    };
-    Ok(executable.map_err(anyhow::Error::from)?)
+    }
 }
 
 fn read_inputs(args: &Args, specs: &[ArraySpec]) -> Result<Vec<HostArray>, CliError> {
@@ -246,11 +256,6 @@ fn compare_outputs(
     let Some(path) = &args.expect else {
         return Ok(Vec::new());
     };
-    if !(args.rtol >= 0.0 && args.atol >= 0.0) {
-        return Err(CliError::new(
-            "--rtol and --atol must be numbers that are not negative",
-        ));
-    }
     let expected = read_arrays(path, specs).map_err(anyhow::Error::from)?;
     let tolerance = Tolerance {
         rtol: args.rtol,

@@ -1,4 +1,6 @@
-//! Sizes on the command line: `4096`, `512MiB`, `1.5GiB`, `16K`.
+//! Sizes on the command line, `4096`, `512MiB`, `1.5GiB`, `16K`, and other numbers.
+
+use std::num::NonZeroUsize;
 
 use slabplan_ir::Bytes;
 
@@ -41,6 +43,18 @@ pub(super) fn parse_fraction(text: &str) -> Result<f64, String> {
         .ok_or_else(|| {
             format!("`{text}` is not a fraction; write a number above 0, at most 1: 0.75")
         })
+}
+
+/// Reads a tolerance: a number that is not negative.
+pub(super) fn parse_tolerance(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|t| 0.0 <= *t);
+    number.ok_or_else(|| format!("`{text}` is not a tolerance; write 0 or a number above: 1e-3"))
+}
+
+/// Reads a number of threads.
+pub(super) fn parse_threads(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse()
+        .map_err(|_| format!("`{text}` is not a number of threads; write 1 or more"))
 }
 
 /// Reads `SPACE=SIZE`, the space by name or number.

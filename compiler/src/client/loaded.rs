@@ -49,7 +49,7 @@ impl LoadedExecutable {
             Slabs::Shared => Vec::new(),
         };
         let config = ExecConfig {
-            max_bytes: u64::MAX,
+            max_bytes: Some(u64::MAX),
             ..ExecConfig::default()
         };
         let mut executable = Executable::new(&compiled.module, plan, config)?;

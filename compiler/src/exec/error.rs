@@ -1,5 +1,6 @@
 //! What can go wrong when a module is loaded or run.
 
+use slabplan_ir::Bytes;
 use slabplan_ir::padding::SizeError;
 
 use crate::exec::kernels::KernelError;
@@ -9,7 +10,10 @@ use crate::exec::tiled::LayoutError;
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
     /// The slabs, or the room for staging, are larger than the machine or the limit allows.
-    #[error("cannot allocate {bytes} bytes")]
+    #[error(
+        "the machine does not give {} at once: run a smaller module, or take less of the device's memory in advance",
+        human(.bytes)
+    )]
     OutOfMemory {
         /// What was asked for.
         bytes: u64,
@@ -17,14 +21,18 @@ pub enum ExecError {
     /// The operating system gave no threads.
     #[error("cannot start threads: {0}")]
     Threads(String),
-    /// The slabs would be larger than the configuration allows.
+    /// A run would take more of the machine's memory than the configuration allows.
     #[error(
-        "the slabs need {bytes} bytes, more than the limit of {limit}; raise the limit, or run a smaller module"
+        "a run takes {} of the machine's memory for slabs and {} for arguments and results, of which it may take {}: \
+         free some, raise the limit, or run a smaller module",
+        human(.slabs), human(.arrays), human(.limit)
     )]
     OverLimit {
-        /// What the plan needs on all devices.
-        bytes: u64,
-        /// What [`ExecConfig::max_bytes`](super::ExecConfig::max_bytes) allows.
+        /// Bytes that the plan needs on all devices.
+        slabs: u64,
+        /// Bytes of the arguments and results of all devices.
+        arrays: u64,
+        /// What [`ExecConfig::max_bytes`](super::ExecConfig::max_bytes) allows, or the machine has.
         limit: u64,
     },
     /// The plan does not say where a value lies.
@@ -107,7 +115,9 @@ pub enum ExecError {
         given: usize,
     },
     /// The module is for no device, or for more than are simulated.
-    #[error("{replicas} replicas of {partitions} partitions: from 1 to {most} devices can be run")]
+    #[error(
+        "the module is for {replicas} replicas of {partitions} partitions; from 1 to {most} devices can be run"
+    )]
     Devices {
         /// `replica_count` of the module.
         replicas: u64,
@@ -160,4 +170,25 @@ pub enum ExecError {
         /// The device that was to receive.
         to: usize,
     },
+}
+
+impl ExecError {
+    /// The instruction that it is about, if it is about one.
+    pub fn instr(&self) -> Option<&str> {
+        match self {
+            Self::Layout { instr, .. }
+            | Self::Size { instr, .. }
+            | Self::Unsupported { instr, .. }
+            | Self::Constant { instr, .. }
+            | Self::TooManySteps { instr, .. }
+            | Self::NotReceived { instr, .. } => Some(instr),
+            Self::Kernel(KernelError::Instruction { name, .. }) => Some(name),
+            Self::Message { receiver, .. } => Some(receiver),
+            _ => None,
+        }
+    }
+}
+
+fn human(bytes: &u64) -> String {
+    Bytes::new(*bytes).map_or_else(|_| format!("{bytes} bytes"), |b| b.to_string())
 }

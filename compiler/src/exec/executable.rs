@@ -59,8 +59,9 @@ pub struct ExecConfig {
     pub async_mode: AsyncMode,
     /// Stop a device after this many steps. A step is an instruction, a jump or a call.
     pub max_steps: Option<u64>,
-    /// Most bytes that the slabs of all devices may take together.
-    pub max_bytes: u64,
+    /// Most bytes that the slabs of all devices, their arguments and their results may take together; what
+    /// the machine has free if none is given.
+    pub max_bytes: Option<u64>,
     /// Bytes that each device's slab of space 0 takes at least: a device that preallocates its memory.
     pub reserve_bytes: u64,
     /// Told how far a run is, and asked whether it is to stop.
@@ -90,7 +91,7 @@ impl Default for ExecConfig {
             poison: false,
             async_mode: AsyncMode::Start,
             max_steps: None,
-            max_bytes: 16 << 30,
+            max_bytes: None,
             reserve_bytes: 0,
             watch: None,
             threads: None,
@@ -123,20 +124,7 @@ impl Executable {
         let mut config = config;
         config.limit_threads(plan);
         let program = build(module, plan, &config)?;
-        let shared = [program.exchange, program.mail.total(), program.spare].map(|n| n as u64);
-        let bytes = program
-            .slabs
-            .iter()
-            .map(|s| s.bytes.max(s.reserve) as u64)
-            .fold(0, u64::saturating_add)
-            .saturating_mul(program.devices() as u64);
-        let bytes = shared.into_iter().fold(bytes, u64::saturating_add);
-        if bytes > config.max_bytes {
-            return Err(ExecError::OverLimit {
-                bytes,
-                limit: config.max_bytes,
-            });
-        }
+        check_memory(&program, config.max_bytes)?;
         let mut devices = (0..program.devices())
             .map(|_| Device::new(&program))
             .collect::<Result<Vec<_>, _>>()?;
@@ -388,6 +376,42 @@ pub fn scratch_requests(
         })
     };
     program.requests.into_iter().map(request).collect()
+}
+
+/// An error unless what a run takes of the machine's memory is within the limit.
+fn check_memory(program: &Program, limit: Option<u64>) -> Result<(), ExecError> {
+    let limit = limit.unwrap_or_else(machine_memory);
+    let on_all = |bytes: u64| bytes.saturating_mul(program.devices() as u64);
+    // What is reserved beyond a slab is never touched, so that the machine need not have it.
+    let slabs = program.slabs.iter().map(|s| s.bytes as u64);
+    let slabs = on_all(slabs.fold(0, u64::saturating_add));
+    let shared = [program.exchange, program.mail.total(), program.spare].map(|n| n as u64);
+    let slabs = shared.into_iter().fold(slabs, u64::saturating_add);
+    let arrays = program.inputs.iter().chain(&program.outputs);
+    let arrays = arrays.map(|&leaf| program.info(leaf).map.dense_bytes() as u64);
+    let arrays = on_all(arrays.fold(0, u64::saturating_add));
+    if slabs.saturating_add(arrays) > limit {
+        return Err(ExecError::OverLimit {
+            slabs,
+            arrays,
+            limit,
+        });
+    }
+    Ok(())
+}
+
+/// Bytes of memory that this machine has free, and the group of processes that this one belongs to; as many
+/// as can be counted where the machine does not say.
+pub fn machine_memory() -> u64 {
+    let memory = sysinfo::MemoryRefreshKind::nothing().with_ram();
+    let asked = sysinfo::RefreshKind::nothing().with_memory(memory);
+    let Ok(system) = sysinfo::System::new_with_specifics(asked) else {
+        return u64::MAX;
+    };
+    // What files take of a group's memory is given up when it is needed.
+    let of_group = |g: sysinfo::CGroupLimits| g.total_memory.saturating_sub(g.rss);
+    let of_group = system.cgroup_limits().map_or(u64::MAX, of_group);
+    system.available_memory().min(of_group)
 }
 
 /// Threads that this machine runs at once.

@@ -47,8 +47,11 @@ mod transfer;
 mod watch;
 
 pub use array::HostArray;
+pub(crate) use build::device_count;
 pub use error::ExecError;
-pub use executable::{AsyncMode, ExecConfig, Executable, machine_threads, scratch_requests};
+pub use executable::{
+    AsyncMode, ExecConfig, Executable, machine_memory, machine_threads, scratch_requests,
+};
 pub use reference::reference_plan;
 pub(crate) use slab::Slab;
 pub use watch::{RunProgress, Watch};

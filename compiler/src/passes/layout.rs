@@ -5,7 +5,7 @@ use slabplan_ir::target::Target;
 use slabplan_ir::{ArrayShape, EntityId, Layout, Module, Opcode, Shape, ShapeId};
 use slabplan_planner::layouts::{self, LayoutConfig, tiled};
 
-use super::{assign_layouts, entry_layout, forwarded_layouts};
+use super::{assign_layouts, entry_layout, forwarded_layouts, operand_aliases};
 use crate::config::LayoutMode;
 use crate::pass::{Changed, Pass, PassError, Property, Unit};
 
@@ -51,7 +51,10 @@ impl Pass for AssignLayouts {
             assign_layouts::apply(&mut unit.module, &plan);
         }
         let enforced = entry_layout::enforce(&mut unit.module);
-        Ok(Changed(assigned || settled || is_planned || enforced))
+        let separated = !given && operand_aliases::give_up_impossible(&mut unit.module);
+        Ok(Changed(
+            assigned || settled || is_planned || enforced || separated,
+        ))
     }
 }
 

@@ -8,6 +8,7 @@ mod flatten;
 mod forwarded_layouts;
 mod fuse;
 mod layout;
+mod operand_aliases;
 mod planning;
 mod schedule;
 mod shard_map;

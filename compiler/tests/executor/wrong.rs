@@ -163,7 +163,7 @@ fn inputs_and_plans_that_do_not_fit_are_refused() {
     assert!(said.contains("in a buffer of 100 bytes"), "{said}");
 
     let small = ExecConfig {
-        max_bytes: 100,
+        max_bytes: Some(100),
         ..ExecConfig::default()
     };
     assert!(matches!(

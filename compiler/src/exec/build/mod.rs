@@ -68,7 +68,11 @@ pub(crate) fn build(
     builder.finish()
 }
 
-fn empty_program(module: &Module, plan: &Plan, config: &ExecConfig) -> Result<Program, ExecError> {
+/// Devices that `module` runs on.
+///
+/// # Errors
+/// None, or more than are simulated.
+pub(crate) fn device_count(module: &Module) -> Result<u64, ExecError> {
     let devices = module.replica_count.saturating_mul(module.num_partitions);
     if devices == 0 || devices > MAX_DEVICES {
         return Err(ExecError::Devices {
@@ -77,6 +81,11 @@ fn empty_program(module: &Module, plan: &Plan, config: &ExecConfig) -> Result<Pr
             most: MAX_DEVICES,
         });
     }
+    Ok(devices)
+}
+
+fn empty_program(module: &Module, plan: &Plan, config: &ExecConfig) -> Result<Program, ExecError> {
+    device_count(module)?;
     let mut slabs = plan
         .spaces
         .iter()

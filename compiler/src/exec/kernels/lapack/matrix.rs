@@ -23,6 +23,24 @@ pub(super) fn real(x: f64) -> C {
     C::new(x, 0.0)
 }
 
+/// `x * y`; real numbers stay real, beside infinities too.
+pub(super) fn product(x: C, y: C) -> C {
+    if x.im == 0.0 && y.im == 0.0 {
+        real(x.re * y.re)
+    } else {
+        x * y
+    }
+}
+
+/// `x / y`; real numbers stay real, by zero too.
+pub(super) fn quotient(x: C, y: C) -> C {
+    if x.im == 0.0 && y.im == 0.0 {
+        real(x.re / y.re)
+    } else {
+        x / y
+    }
+}
+
 /// Square of the distance from zero.
 pub(super) fn square(x: C) -> f64 {
     x.re * x.re + x.im * x.im

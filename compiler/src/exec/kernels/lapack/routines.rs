@@ -5,7 +5,7 @@ use slabplan_ir::ElementType;
 use super::householder;
 use super::jacobi::{self, SvdWork};
 use super::lu;
-use super::matrix::{Matrix, ONE, Scratch, ZERO, real};
+use super::matrix::{Matrix, ONE, Scratch, ZERO, product, quotient, real};
 use super::schur::{self, SchurWork};
 
 /// Ranks of operands and results without batch dimensions: 2 matrix, 1 vector, 0 scalar.
@@ -525,10 +525,10 @@ fn solve_triangle(a: &Matrix<'_>, x: &mut Matrix<'_>, options: &Options) {
             let mut sum = x.at(row, column);
             for j in if forward { 0..i } else { i + 1..n } {
                 let (row, column) = place(j);
-                sum = sum - element(i, j) * x.at(row, column);
+                sum = sum - product(element(i, j), x.at(row, column));
             }
             if !options.unit_diagonal {
-                sum = sum / element(i, i);
+                sum = quotient(sum, element(i, i));
             }
             x.put(row, column, sum);
         }
