@@ -128,17 +128,34 @@ impl CliError {
     }
 }
 
-/// Where the only instruction called `name` is defined. O(text).
+/// Where the only instruction called `name` is defined, of those that begin a line. O(text).
 fn definition(text: &str, name: &str) -> Option<usize> {
-    let is_definition = |at: usize| {
-        let line = text[..at].rfind('\n').map_or(0, |n| n + 1);
-        let before = text[line..at].trim_start().trim_start_matches("ROOT ");
-        matches!(before.trim_start(), "" | "%")
-            && text[at + name.len()..].trim_start().starts_with('=')
-    };
-    let mut found = text
-        .match_indices(name)
-        .map(|(at, _)| at)
-        .filter(|&at| is_definition(at));
+    let mut line_start = 0;
+    let mut found = text.split_inclusive('\n').filter_map(|line| {
+        let start = line_start;
+        line_start += line.len();
+        let from_name = line.trim_start().trim_start_matches("ROOT ");
+        let from_name = from_name.trim_start().trim_start_matches('%');
+        let behind = from_name.strip_prefix(name)?.trim_start();
+        behind
+            .starts_with('=')
+            .then_some(start + line.len() - from_name.len())
+    });
     found.next().filter(|_| found.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::definition;
+
+    #[test]
+    fn instructions_are_found_where_they_begin_a_line() {
+        let text = "HloModule m\nf {\n  p = f32[] parameter(0)\n}\nENTRY e {\n  p = f32[] parameter(0)\n  %add.1 = f32[] add(p, p)\n  ROOT %add = f32[] add(add.1, p)\n}\n";
+        let found = |name| definition(text, name).map(|at| &text[at..at + name.len() + 2]);
+        assert_eq!(found("add.1"), Some("add.1 ="));
+        assert_eq!(found("add"), Some("add ="));
+        // Two computations have one.
+        assert_eq!(found("p"), None);
+        assert_eq!(found("add.2"), None);
+    }
 }

@@ -138,8 +138,12 @@ fn listed(module: &Module, instr: InstrId, numbers: usize) -> Result<Vec<Vec<usi
                 .collect()
         })
         .collect::<Option<_>>()
-        .ok_or_else(|| error("its groups name devices that the module does not have: give replica_count or num_partitions in its header, \
-             or name the devices it is for"))
+        .ok_or_else(|| {
+            error(
+                "its groups name devices that the module does not have: give replica_count or \
+                 num_partitions in its header, or name the devices it is for",
+            )
+        })
 }
 
 /// `[groups,size]<=[reshape]T(transpose)`: the numbers 0, 1, ... in the shape `reshape`,

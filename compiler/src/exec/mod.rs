@@ -31,6 +31,7 @@ mod forward;
 mod fusion;
 pub mod io;
 pub mod kernels;
+mod machine;
 mod mail;
 mod meet;
 mod mesh_groups;
@@ -49,9 +50,8 @@ mod watch;
 pub use array::HostArray;
 pub(crate) use build::device_count;
 pub use error::ExecError;
-pub use executable::{
-    AsyncMode, ExecConfig, Executable, machine_memory, machine_threads, scratch_requests,
-};
+pub use executable::{AsyncMode, ExecConfig, Executable, scratch_requests};
+pub use machine::{machine_memory, machine_threads};
 pub use reference::reference_plan;
 pub(crate) use slab::Slab;
 pub use watch::{RunProgress, Watch};
