@@ -59,7 +59,7 @@ pub struct Liveness {
     inside: Vec<Inside>,
     /// The tails of the operations around each computation, innermost first.
     tails: SecondaryMap<CompId, Tails>,
-    /// Values that a computation returns, sorted.
+    /// Values that a computation returns or hands on, sorted.
     live_out: Vec<(CompId, ValueId)>,
 }
 
@@ -73,10 +73,10 @@ impl Liveness {
         for &instr in order.sequence() {
             uses.add_instr(instr);
         }
-        let mut live_out = Vec::new();
         for &comp in &uses.planned.clone() {
-            uses.add_root(comp, &mut live_out);
+            uses.add_root(comp);
         }
+        let mut live_out = std::mem::take(&mut uses.live_out);
         live_out.sort_unstable();
         live_out.dedup();
 
@@ -148,7 +148,8 @@ impl Liveness {
         at.ok().map(|k| &self.inside[k])
     }
 
-    /// Whether `comp` returns `value` (it is then needed past the end of the computation).
+    /// Whether `comp` returns `value`, or hands it on as a loop's condition does a carry: it is then needed past the end
+    /// of the computation.
     pub fn is_live_out(&self, comp: CompId, value: ValueId) -> bool {
         self.live_out.binary_search(&(comp, value)).is_ok()
     }
@@ -207,6 +208,8 @@ struct Uses<'a> {
     in_flight: &'a InFlight,
     planned: Vec<CompId>,
     found: Vec<(ValueId, CompId, u32)>,
+    /// Values that a computation returns or hands on.
+    live_out: Vec<(CompId, ValueId)>,
 }
 
 impl<'a> Uses<'a> {
@@ -223,6 +226,7 @@ impl<'a> Uses<'a> {
             in_flight,
             planned: module.planned_computations(),
             found: Vec::new(),
+            live_out: Vec::new(),
         }
     }
 
@@ -270,20 +274,25 @@ impl<'a> Uses<'a> {
         }
     }
 
-    /// What the loop changes is handed over at its start; what it passes through stays needed.
+    /// What the loop changes is handed over at its start; what it passes through stays needed. The condition hands its
+    /// carries on to the body and to the result, whether it reads them or not.
     fn add_while(&mut self, instr: InstrId, init: InstrId) {
-        let comp = self.module.instrs[instr].computation;
+        let i = &self.module.instrs[instr];
+        let comp = i.computation;
+        let condition = i.comp(AttrName::Condition);
         let entry = self.order.entry_of(self.module, instr);
         let carried = self.flow.positions.of(instr).map(|p| self.flow.at(p));
         let initial = self.flow.positions.of(init).map(|p| self.flow.at(p));
         for (value, carry) in initial.zip(carried) {
             let Some(value) = value else { continue };
-            let end = if carry == Some(value) {
-                self.order.at(instr)
-            } else {
-                entry
-            };
-            self.found.push((value, comp, end));
+            if carry == Some(value) {
+                self.found.push((value, comp, self.order.at(instr)));
+                continue;
+            }
+            self.found.push((value, comp, entry));
+            if let (Some(carry), Some(condition)) = (carry, condition) {
+                self.add_live_out(condition, carry);
+            }
         }
     }
 
@@ -294,12 +303,15 @@ impl<'a> Uses<'a> {
         }
     }
 
-    fn add_root(&mut self, comp: CompId, live_out: &mut Vec<(CompId, ValueId)>) {
-        let end = self.order.span(comp).end;
+    fn add_root(&mut self, comp: CompId) {
         for (_, value) in self.flow.leaves(self.module.computations[comp].root) {
-            self.found.push((value, comp, end));
-            live_out.push((comp, value));
+            self.add_live_out(comp, value);
         }
+    }
+
+    fn add_live_out(&mut self, comp: CompId, value: ValueId) {
+        self.found.push((value, comp, self.order.span(comp).end));
+        self.live_out.push((comp, value));
     }
 
     /// The last use of every value in every computation, sorted by value.
@@ -356,12 +368,11 @@ impl<'a> Climb<'a> {
         }
     }
 
-    /// The value is live at its definition even if nobody uses it.
+    /// The value is live at its definition even if nobody uses it. A loop's carry always is used: its condition hands it
+    /// on.
     fn add_definition(&self, value: ValueId, out: &mut Ranges) {
-        match self.flow.values[value].kind {
-            // A carry that nobody reads is handed to the condition and the body all the same.
-            ValueKind::LoopCarry(w) => self.add_condition(w, out),
-            _ => out.push(interval(self.start(value), self.start(value) + 1)),
+        if !matches!(self.flow.values[value].kind, ValueKind::LoopCarry(_)) {
+            out.push(interval(self.start(value), self.start(value) + 1));
         }
     }
 
@@ -389,22 +400,14 @@ impl<'a> Climb<'a> {
         loop {
             if self.is_visible_from(home, comp) {
                 let start = carry.map_or_else(|| self.start(value), |w| order.at(w));
-                out.push(interval(start, end));
-                // The condition decides after the last iteration that the carry is the result.
-                if let Some(w) = carry {
-                    self.add_condition(w, out);
-                }
-                return;
+                return out.push(interval(start, end));
             }
             let Some(caller) = order.caller(comp) else {
                 return out.push(interval(0, end));
             };
             let span = order.span(comp);
             if carry == Some(caller) {
-                out.push(interval(span.start, end));
-                // The condition hands it on, whoever reads it there.
-                self.add_condition(caller, out);
-                return;
+                return out.push(interval(span.start, end));
             }
             let entry = order.entry_of(module, caller);
             if module.instrs[caller].opcode == Opcode::While {
@@ -426,13 +429,6 @@ impl<'a> Climb<'a> {
         let outer = self.order.span(self.returns_to[home]);
         let holds = |a: Span, b: Span| a.start <= b.start && b.end <= a.end;
         holds(span, inner) && holds(outer, span)
-    }
-
-    fn add_condition(&self, w: InstrId, out: &mut Ranges) {
-        if let Some(condition) = self.module.instrs[w].comp(AttrName::Condition) {
-            let span = self.order.span(condition);
-            out.push(interval(span.start, span.end));
-        }
     }
 }
 

@@ -228,23 +228,9 @@ impl<'a> ShareRules<'a> {
         };
         !self.live.is_live_out(comp, value)
             && !self.ports.is_pinned(value)
-            && !self.is_handed_on_by_condition(value, t)
             && !ranges[k + 1..]
                 .iter()
                 .any(|r| self.comes_back(value, r.start, t))
-    }
-
-    /// Whether `value` is the carry of a loop in whose condition `t` lies: the condition hands it on to
-    /// the body and to the result, even if neither reads it.
-    fn is_handed_on_by_condition(&self, value: ValueId, t: u32) -> bool {
-        let ValueKind::LoopCarry(w) = self.flow.values[value].kind else {
-            return false;
-        };
-        let condition = self.module.instrs[w].comp(AttrName::Condition);
-        condition.is_some_and(|c| {
-            let span = self.order.span(c);
-            (span.start..span.end).contains(&t)
-        })
     }
 
     /// Whether what `value` is at moment `t` may still be needed at the later moment `at`, where a
