@@ -152,6 +152,22 @@ impl Dataflow {
     }
 }
 
+/// Whether an instruction gives its operands' bytes another name and reads none.
+pub(crate) fn is_forwarding(module: &Module, instr: InstrId) -> bool {
+    use Opcode as O;
+    let i = &module.instrs[instr];
+    match i.opcode {
+        O::Tuple
+        | O::GetTupleElement
+        | O::Bitcast
+        | O::AddDependency
+        | O::OptimizationBarrier
+        | O::Domain => true,
+        O::Copy => module.shapes.tuple(i.shape).is_some(),
+        _ => false,
+    }
+}
+
 /// Where the value at a position comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {

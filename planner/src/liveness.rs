@@ -21,7 +21,7 @@ use slabplan_ir::entity::SecondaryMap;
 use slabplan_ir::plan::LiveInterval;
 use slabplan_ir::{CompId, InstrId, Module, Opcode};
 
-use crate::dataflow::{Dataflow, ValueId, ValueKind};
+use crate::dataflow::{Dataflow, ValueId, ValueKind, is_forwarding};
 use crate::inplace::in_place_pairs;
 use crate::order::{ProgramOrder, Span};
 use crate::ports::Ports;
@@ -235,13 +235,7 @@ impl<'a> Uses<'a> {
         let i = &self.module.instrs[instr];
         let after = self.order.at(instr) + 1;
         match i.opcode {
-            O::Tuple
-            | O::GetTupleElement
-            | O::Bitcast
-            | O::AddDependency
-            | O::OptimizationBarrier
-            | O::Domain => {}
-            O::Copy if self.module.shapes.tuple(i.shape).is_some() => {}
+            _ if is_forwarding(self.module, instr) => {}
             O::While => self.add_while(instr, i.operands[0]),
             // The operands are handed over as the callee begins; what happens to them inside counts there.
             O::Conditional => {

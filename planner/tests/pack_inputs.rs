@@ -353,24 +353,15 @@ fn csv_keeps_every_name() {
     ];
     let buffers = (0..names.len() as u64).map(|at| Buffer::new(at, at, at + 2, 8));
     let problem = of(buffers.collect());
-    let names = names.map(str::to_owned).to_vec();
-    let text = csv::print(&csv::Named { problem, names }, None);
+    let named = csv::Named {
+        problem,
+        names: names.map(str::to_owned).to_vec(),
+    };
+    let text = csv::print(&named, None);
     let again = csv::parse(&text).expect("our own print");
     let sizes: Vec<u64> = again.problem.buffers.iter().map(|it| it.size).collect();
     assert_eq!(sizes, vec![8; again.names.len()]);
-    let expected = [
-        "plain",
-        "a,b",
-        "say \"x\"",
-        "\"",
-        "two\nlines",
-        "return\r",
-        " blanks ",
-        "in \"the\" middle",
-        "",
-        "\"\"",
-    ];
-    assert_eq!(again.names, expected);
+    assert_eq!(again.names, names);
     assert_eq!(csv::print(&again, None), text);
 }
 

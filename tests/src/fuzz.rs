@@ -54,30 +54,25 @@ pub fn proto(data: &[u8]) {
     }
 }
 
+/// A module of `fixtures/corrupt`: its name and its text.
+macro_rules! corrupt {
+    ($name:literal) => {
+        (
+            $name,
+            include_str!(concat!("../../fixtures/corrupt/", $name)),
+        )
+    };
+}
+
 /// The modules of `fixtures/corrupt` that plans are read for: of three operations, and with an asynchronous operation,
 /// branches, a loop, donation and a fusion.
 const MODULES: [(&str, &str); 6] = [
-    (
-        "copy_started.hlo",
-        include_str!("../../fixtures/corrupt/copy_started.hlo"),
-    ),
-    (
-        "branches.hlo",
-        include_str!("../../fixtures/corrupt/branches.hlo"),
-    ),
-    ("loop.hlo", include_str!("../../fixtures/corrupt/loop.hlo")),
-    (
-        "donated.hlo",
-        include_str!("../../fixtures/corrupt/donated.hlo"),
-    ),
-    (
-        "fused.hlo",
-        include_str!("../../fixtures/corrupt/fused.hlo"),
-    ),
-    (
-        "chain.hlo",
-        include_str!("../../fixtures/corrupt/chain.hlo"),
-    ),
+    corrupt!("copy_started.hlo"),
+    corrupt!("branches.hlo"),
+    corrupt!("loop.hlo"),
+    corrupt!("donated.hlo"),
+    corrupt!("fused.hlo"),
+    corrupt!("chain.hlo"),
 ];
 
 static PLANNED: LazyLock<Vec<Module>> =

@@ -71,7 +71,7 @@ fn figures_worked_out_by_hand() {
     assert_eq!(causes["inside_idle_allocations_bytes"], 128);
     for other in [
         "results_on_operands_bytes",
-        "not_live_at_our_peak_bytes",
+        "live_at_one_peak_bytes",
         "no_tables_bytes",
         "tighter_packing_bytes",
     ] {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::execute::{Run, overlap, show_place};
+use super::execute::{Run, further, overlap, show_place};
 use super::flow::Flow;
 use super::form::Slots;
 use super::memory::Place;
@@ -85,10 +85,7 @@ fn check_outputs(
                 )
             });
         }
-        let reaches = |p: Place| (p.space, p.extent.end);
-        if furthest.is_none_or(|(p, _)| reaches(p) <= reaches(place)) {
-            furthest = Some((place, pos));
-        }
+        furthest = Some(further(furthest, (place, pos)));
     }
 }
 

@@ -128,9 +128,9 @@ pub(super) struct Machine<'a, 'm> {
     pub(super) handed_on: SecondaryMap<PosId, Option<PosId>>,
     pub(super) entered: SecondaryMap<CompId, bool>,
     pub(super) pending: Vec<Pending>,
-    /// The scratch buffers of each instruction.
     /// Buffers that were used when the plan says they are not live, and are reported.
     misstated: SecondaryMap<BufferId, bool>,
+    /// The scratch buffers of each instruction.
     pub(super) scratch: BTreeMap<InstrId, Vec<BufferId>>,
     pub(super) point: u32,
     pub(super) run: Run,
@@ -186,10 +186,7 @@ impl<'m> Machine<'_, 'm> {
                     )
                 });
             }
-            let reaches = |p: Place| (p.space, p.extent.end);
-            if furthest.is_none_or(|(p, _)| reaches(p) <= reaches(place)) {
-                furthest = Some((place, pos));
-            }
+            furthest = Some(further(furthest, (place, pos)));
         }
         self.run.read_only = loaded
             .into_iter()
@@ -564,6 +561,12 @@ pub(super) fn overlap(a: Place, b: Place) -> Option<Extent> {
     let start = a.extent.start.max(b.extent.start);
     let end = a.extent.end.min(b.extent.end);
     (a.space == b.space && start < end).then_some(Extent { start, end })
+}
+
+/// Of entries in order of their begins, the one that reaches furthest once `next` has come.
+pub(super) fn further(furthest: Option<(Place, PosId)>, next: (Place, PosId)) -> (Place, PosId) {
+    let end = |(place, _): (Place, PosId)| (place.space, place.extent.end);
+    furthest.filter(|&it| end(it) > end(next)).unwrap_or(next)
 }
 
 /// `bytes [0, 128) of hbm`.

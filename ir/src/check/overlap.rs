@@ -1,6 +1,6 @@
 //! How the results of one instruction may lie to each other and to its operands.
 
-use super::execute::{Machine, overlap, plan_space, show_place};
+use super::execute::{Machine, further, overlap, plan_space, show_place};
 use super::flow::Role;
 use super::memory::Place;
 use super::violation::ViolationKind as K;
@@ -34,10 +34,7 @@ impl Machine<'_, '_> {
                     )
                 });
             }
-            let reaches = |p: Place| (p.space, p.extent.end);
-            if furthest.is_none_or(|(p, _)| reaches(p) <= reaches(place)) {
-                furthest = Some((place, pos));
-            }
+            furthest = Some(further(furthest, (place, pos)));
         }
     }
 

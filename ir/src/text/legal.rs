@@ -108,18 +108,7 @@ pub(super) const fn attributes(opcode: Opcode) -> Legal {
                 ApiVersion,
             ],
         ),
-        O::Dot => legal(
-            &[],
-            &[
-                LhsContractingDims,
-                RhsContractingDims,
-                LhsBatchDims,
-                RhsBatchDims,
-                OperandPrecision,
-                Algorithm,
-            ],
-        ),
-        O::ScaledDot => legal(
+        O::Dot | O::ScaledDot => legal(
             &[],
             &[
                 LhsContractingDims,

@@ -65,10 +65,8 @@ fn fullest(model: &Model, fixed: &[u32], ask: &mut dyn FnMut() -> Control) -> u6
         let mut taken: Vec<(u64, u64)> = Vec::new();
         for &unit in fixed {
             let offset = model.units[unit as usize].fixed.unwrap_or(0);
-            let there = |it: &&super::model::Part| {
-                (it.begin as usize) <= section && section < it.end as usize
-            };
-            let ranges = model.parts(unit).iter().filter(there);
+            let parts = model.parts(unit).iter();
+            let ranges = parts.filter(|it| it.covers(section as u32));
             taken.extend(ranges.map(|it| (offset + it.delta, offset + it.delta + it.size)));
         }
         bound = bound.max(height_around(

@@ -17,11 +17,10 @@ pub(super) fn stacked(model: &Model) -> u64 {
         return 0;
     }
     let section = fullest_section(model);
-    let is_there = |it: &Part| it.begin <= section && section < it.end;
     // A unit of several parts may have others between them.
     let here = (0..model.units.len() as u32).filter(|&unit| {
         let height = model.units[unit as usize].height;
-        let is_whole = |it: &Part| is_there(it) && it.delta == 0 && it.size == height;
+        let is_whole = |it: &Part| it.covers(section) && it.delta == 0 && it.size == height;
         model.parts(unit).iter().any(is_whole)
     });
     let mut units: Vec<&Unit> = here.map(|unit| &model.units[unit as usize]).collect();

@@ -4,7 +4,7 @@ use super::asked_sort;
 use super::model::{Model, Part, Unit};
 use super::problem::{Buffer, Problem, ProblemError};
 use super::radix;
-use super::sections::Spans;
+use super::sections::{ASKING, Spans};
 use super::share_options::ShareOptions;
 use super::ties::{self, Placement, Residue};
 
@@ -165,9 +165,6 @@ impl Draft for Groups {
         self.position.clone()
     }
 }
-
-/// Units between two questions whether to go on.
-const ASKING: usize = 1 << 14;
 
 /// Sorts the units by time, then by whatever else tells them apart. Nothing when it was stopped. O(n log n) where many
 /// begin together, else O(n).

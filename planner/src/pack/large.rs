@@ -277,12 +277,13 @@ fn lay_out(
     by_size(model, &mut rest);
     standing.place_all(&rest, tick)?;
     let mut is_raised = vec![true; model.sections as usize];
-    for _ in 0..ROUNDS {
+    let mut rounds = 0..ROUNDS;
+    loop {
         let raised = Chosen::new(&is_raised);
         let tops = &standing.tops;
         let mut down = come_down(model, (tops, &raised), hanging, &mut hung, ceiling, tick)?;
-        if down.is_empty() {
-            return standing.finish(hanging, &hung, ceiling, &[], tick);
+        if down.is_empty() || rounds.next().is_none() {
+            return standing.finish(hanging, &hung, ceiling, &down, tick);
         }
         by_size(model, &mut down);
         standing.place_all(&down, tick)?;
@@ -291,10 +292,6 @@ fn lay_out(
             is_raised[part.begin as usize..part.end as usize].fill(true);
         }
     }
-    let raised = Chosen::new(&is_raised);
-    let tops = &standing.tops;
-    let met = come_down(model, (tops, &raised), hanging, &mut hung, ceiling, tick)?;
-    standing.finish(hanging, &hung, ceiling, &met, tick)
 }
 
 /// Sorts units by size class, the largest first; those of one class stay in order of time, so that memory is walked

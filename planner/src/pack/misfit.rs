@@ -87,14 +87,8 @@ pub fn explain_misfit(
 /// The largest buffers of the fullest section, as many as exceed the capacity: without any one of them they don't.
 fn live_together(problem: &Problem, model: &Model, capacity: u64) -> Misfit {
     let section = fullest_section(model);
-    let covers = |index: u32| {
-        model
-            .parts(model.place_of(index).0)
-            .iter()
-            .any(|it| it.begin <= section && section < it.end)
-    };
     let mut live: Vec<u32> = (0..problem.buffers.len() as u32)
-        .filter(|&it| covers(it))
+        .filter(|&it| model.covers(model.place_of(it).0, section))
         .collect();
     live.sort_by_key(|&it| std::cmp::Reverse(problem.buffers[it as usize].size));
     let mut bytes = 0;

@@ -17,6 +17,13 @@ pub(super) struct Part {
     pub(super) size: u64,
 }
 
+impl Part {
+    /// True when it is live in a section.
+    pub(super) fn covers(&self, section: u32) -> bool {
+        self.begin <= section && section < self.end
+    }
+}
+
 /// One thing to place: a buffer, or several at fixed distances.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unit {
@@ -167,9 +174,7 @@ impl Model {
 
     /// True when the unit is live in a section.
     pub(super) fn covers(&self, unit: u32, section: u32) -> bool {
-        self.parts(unit)
-            .iter()
-            .any(|it| it.begin <= section && section < it.end)
+        self.parts(unit).iter().any(|it| it.covers(section))
     }
 
     /// The parts of a unit with their numbers among all parts.

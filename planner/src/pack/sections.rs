@@ -4,8 +4,8 @@ use super::problem::Problem;
 use super::radix;
 use smallvec::SmallVec;
 
-/// Spans between two questions whether to go on.
-const ASKING: usize = 1 << 14;
+/// Buffers, spans or units between two questions whether to go on, where each takes a few steps.
+pub(super) const ASKING: usize = 1 << 14;
 
 /// Section ranges of every buffer, flat.
 #[derive(Default)]

@@ -8,8 +8,8 @@ use rustc_hash::FxBuildHasher;
 
 use slabplan_ir::{InstrId, Module, Opcode};
 
-use super::model::is_forwarding;
 use super::table::Table;
+use crate::dataflow::is_forwarding;
 
 /// Above this many precedences for each instruction, all instructions keep their order instead.
 const MAX_PAIRS: usize = 64;

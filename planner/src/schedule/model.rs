@@ -5,7 +5,7 @@ use slabplan_ir::padding::shape_bytes;
 use slabplan_ir::{CompId, InstrId, Module, Opcode, Target};
 
 use crate::buffers::space_of;
-use crate::dataflow::{Dataflow, ValueId, ValueKind};
+use crate::dataflow::{Dataflow, ValueId, ValueKind, is_forwarding};
 use crate::donation::donations;
 use crate::error::PlanError;
 use crate::liveness::Liveness;
@@ -161,21 +161,5 @@ impl<'a> Model<'a> {
     /// Whether the bytes of `value` are never free for others.
     pub(super) fn is_pinned(&self, value: ValueId) -> bool {
         self.ports.is_pinned(value)
-    }
-}
-
-/// Whether an instruction gives its operands' bytes another name and reads none.
-pub(super) fn is_forwarding(module: &Module, instr: InstrId) -> bool {
-    use Opcode as O;
-    let i = &module.instrs[instr];
-    match i.opcode {
-        O::Tuple
-        | O::GetTupleElement
-        | O::Bitcast
-        | O::AddDependency
-        | O::OptimizationBarrier
-        | O::Domain => true,
-        O::Copy => module.shapes.tuple(i.shape).is_some(),
-        _ => false,
     }
 }

@@ -14,10 +14,10 @@ use slabplan_ir::pieces::is_concat_bitcast;
 use slabplan_ir::{CompId, InstrId, Module, Opcode, PosId};
 
 use super::distance;
-use super::model::{Model, is_forwarding};
+use super::model::Model;
 use super::precedence::{self, Rewrite};
 use super::table::Table;
-use crate::dataflow::ValueId;
+use crate::dataflow::{ValueId, is_forwarding};
 use crate::inplace::in_place_pairs;
 use crate::order::callees_in_order;
 use crate::ports::{output_value, parameter_value};

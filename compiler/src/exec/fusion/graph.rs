@@ -140,12 +140,7 @@ pub(super) fn build(
     operands: &[&ArrayShape],
     threads: usize,
 ) -> Result<Graph, ExecError> {
-    let mut inliner = Inliner {
-        module,
-        threads,
-        graph: Graph::default(),
-        instrs: 0,
-    };
+    let mut inliner = Inliner::new(module, threads);
     let params: Vec<NodeId> = operands
         .iter()
         .enumerate()
@@ -161,12 +156,7 @@ pub(super) fn build_single(
     instr: InstrId,
     threads: usize,
 ) -> Result<Graph, ExecError> {
-    let mut inliner = Inliner {
-        module,
-        threads,
-        graph: Graph::default(),
-        instrs: 0,
-    };
+    let mut inliner = Inliner::new(module, threads);
     let mut params = Vec::new();
     for (n, &o) in module.instrs[instr].operands.iter().enumerate() {
         let shape = array(module, instr, module.instrs[o].shape)?;
@@ -208,7 +198,16 @@ struct Inliner<'a> {
     instrs: usize,
 }
 
-impl Inliner<'_> {
+impl<'a> Inliner<'a> {
+    fn new(module: &'a Module, threads: usize) -> Self {
+        Self {
+            module,
+            threads,
+            graph: Graph::default(),
+            instrs: 0,
+        }
+    }
+
     /// Adds the values of `comp` for the given arguments; returns the arrays of its root.
     fn inline(
         &mut self,
@@ -372,17 +371,8 @@ impl Inliner<'_> {
         if !node.dims.is_empty() {
             return None;
         }
-        self.graph.nodes.push(Node {
-            element_type: node.element_type,
-            dims: dims.clone(),
-            strides: row_major(dims),
-            pinned: false,
-            kind: Kind::Move {
-                of,
-                map: Map::new(),
-            },
-        });
-        Some(self.graph.nodes.len() - 1)
+        let map = Map::new();
+        Some(self.push_like(of, dims.clone(), row_major(dims), Kind::Move { of, map }))
     }
 
     fn constant(&mut self, id: InstrId) -> Result<Vec<NodeId>, ExecError> {
@@ -477,8 +467,10 @@ impl Inliner<'_> {
         }
         let operand = self.laid_out(from, from_shape, row_major(&dims(from_shape)));
         let call = self.graph.calls.len();
-        let node = self.push(to_shape, Kind::Result { call });
-        self.graph.nodes[node].strides = row_major(&dims(to_shape));
+        let dims = dims(to_shape);
+        let strides = row_major(&dims);
+        let kind = Kind::Result { call };
+        let node = self.add(to_shape.element_type, dims, strides, kind);
         self.graph.calls.push(Call {
             body: CallBody::Bitcast(Box::new(maps)),
             operands: vec![operand],
@@ -504,36 +496,28 @@ impl Inliner<'_> {
 
     /// Adds a value of the type of `other`.
     fn push_like(&mut self, other: NodeId, dims: Dims, strides: Dims, kind: Kind) -> NodeId {
-        self.graph.nodes.push(Node {
-            element_type: self.graph.nodes[other].element_type,
-            dims,
-            strides,
-            pinned: false,
-            kind,
-        });
-        self.graph.nodes.len() - 1
+        let element_type = self.graph.nodes[other].element_type;
+        self.add(element_type, dims, strides, kind)
     }
 
     fn memory(&mut self, source: Source, shape: &ArrayShape, strides: Dims) -> NodeId {
-        let view = View::whole(source, &strides);
-        self.graph.nodes.push(Node {
-            element_type: shape.element_type,
-            dims: dims(shape),
-            strides,
-            pinned: false,
-            kind: Kind::Memory(view),
-        });
-        self.graph.nodes.len() - 1
+        let kind = Kind::Memory(View::whole(source, &strides));
+        self.add(shape.element_type, dims(shape), strides, kind)
     }
 
     /// Adds a value that has the type of `shape`, and its layout if it gets memory.
     fn push(&mut self, shape: &ArrayShape, kind: Kind) -> NodeId {
+        self.add(shape.element_type, dims(shape), layout_strides(shape), kind)
+    }
+
+    /// Adds a value that lies with `strides` if it gets memory.
+    fn add(&mut self, element_type: ElementType, dims: Dims, strides: Dims, kind: Kind) -> NodeId {
         self.graph.nodes.push(Node {
-            element_type: shape.element_type,
-            dims: dims(shape),
-            strides: layout_strides(shape),
-            pinned: false,
+            element_type,
+            dims,
             kind,
+            strides,
+            pinned: false,
         });
         self.graph.nodes.len() - 1
     }

@@ -56,14 +56,6 @@ macro_rules! match_field {
     ($ty:expr, $t:ident => $body:expr, _ => $other:expr) => {{
         use slabplan_ir::ElementType as E;
         match $ty {
-            E::F32 => {
-                type $t = f32;
-                $body
-            }
-            E::F64 => {
-                type $t = f64;
-                $body
-            }
             E::C64 => {
                 type $t = $crate::exec::kernels::complex::Complex<f32>;
                 $body
@@ -72,7 +64,9 @@ macro_rules! match_field {
                 type $t = $crate::exec::kernels::complex::Complex<f64>;
                 $body
             }
-            _ => $other,
+            real => {
+                $crate::exec::kernels::scalar::match_real!(real, $t => $body, _ => $other)
+            }
         }
     }};
 }

@@ -36,7 +36,7 @@ fn space(s: &SpaceComparison) -> Value {
         "causes": {
             "inside_idle_allocations_bytes": causes.lodged,
             "results_on_operands_bytes": causes.shared,
-            "not_live_at_our_peak_bytes": causes.elsewhere,
+            "live_at_one_peak_bytes": causes.at_one_peak,
             "no_tables_bytes": causes.tables,
             "tighter_packing_bytes": causes.packing,
             "difference_bytes": causes.total(),

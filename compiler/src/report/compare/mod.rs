@@ -4,6 +4,8 @@ mod json;
 mod side;
 mod text;
 
+use std::collections::BTreeSet;
+
 use slabplan_ir::{Module, Plan};
 
 use crate::Compiled;
@@ -51,8 +53,9 @@ pub struct Causes {
     pub lodged: i64,
     /// Bytes that several values in use hold at once, at our peak beyond those at XLA's: results on operands.
     pub shared: i64,
-    /// Temporaries in use at XLA's peak alone, less those in use at our peak alone, or of other sizes.
-    pub elsewhere: i64,
+    /// Temporaries in use at XLA's peak alone, less those in use at ours alone, or of other sizes. What is lodged counts
+    /// above even where other temporaries take its room at our peak: then this is negative.
+    pub at_one_peak: i64,
     /// Index tables of tuples, which our plan has not.
     pub tables: i64,
     /// What is neither in use at the peak nor tables, in XLA's heap beyond ours: packing.
@@ -62,7 +65,7 @@ pub struct Causes {
 impl Causes {
     /// The difference of the heaps.
     pub fn total(&self) -> i64 {
-        self.lodged + self.shared + self.elsewhere + self.tables + self.packing
+        self.lodged + self.shared + self.at_one_peak + self.tables + self.packing
     }
 }
 
@@ -72,7 +75,7 @@ impl std::fmt::Display for Causes {
         let mut causes = [
             (self.lodged, "inside idle arguments and outputs"),
             (self.shared, "results on operands"),
-            (self.elsewhere, "not live at our peak"),
+            (self.at_one_peak, "live at one peak alone"),
             (self.tables, "no tuple tables"),
             (self.packing, "tighter packing"),
         ];
@@ -108,27 +111,27 @@ impl SpaceComparison {
 
     /// What makes our heap smaller than XLA's, and what larger.
     pub fn causes(&self) -> Causes {
-        let sum = |held: &[Held]| held.iter().map(|h| h.size as i64).sum::<i64>();
-        let ours: std::collections::BTreeSet<&str> =
-            self.ours.lodged.iter().map(|h| h.name.as_str()).collect();
-        let in_use = [&self.xla, &self.ours].map(|side| sum(&side.at_peak));
-        // Bytes in use count once however many values they hold.
-        let shared =
-            [&self.xla, &self.ours].map(|side| sum(&side.at_peak) - side.in_use_at_peak as i64);
-        let at_peak = self.xla.at_peak.iter();
-        let lodged = at_peak
-            .filter(|h| ours.contains(h.name.as_str()))
-            .map(|h| h.size as i64)
-            .sum();
-        let tables = self.xla.tables as i64 - self.ours.tables as i64;
-        let in_use_less = self.xla.in_use_at_peak as i64 - self.ours.in_use_at_peak as i64;
+        let less = |of: fn(&Side) -> u64| of(&self.xla) as i64 - of(&self.ours) as i64;
+        let held_less = less(|side| side.at_peak.iter().map(|h| h.size).sum());
+        let in_use_less = less(|side| side.in_use_at_peak);
+        let tables = less(|side| side.tables);
+        let lodged = self.lodged_at_xla_peak();
         Causes {
             lodged,
-            shared: shared[1] - shared[0],
-            elsewhere: in_use[0] - in_use[1] - lodged,
+            // Bytes in use count once however many values they hold.
+            shared: in_use_less - held_less,
+            at_one_peak: held_less - lodged,
             tables,
-            packing: self.xla.temp as i64 - self.ours.temp as i64 - in_use_less - tables,
+            packing: less(|side| side.temp) - in_use_less - tables,
         }
+    }
+
+    /// Bytes of the temporaries in XLA's heap at its peak that we have inside an argument or output.
+    fn lodged_at_xla_peak(&self) -> i64 {
+        let ours: BTreeSet<&str> = self.ours.lodged.iter().map(|h| h.name.as_str()).collect();
+        let held = self.xla.at_peak.iter();
+        let both = held.filter(|h| ours.contains(h.name.as_str()));
+        both.map(|h| h.size as i64).sum()
     }
 
     /// Whether no plan in one slab is as small as the sum of XLA's allocations: their sizes are summed without what the
@@ -148,7 +151,7 @@ impl SpaceComparison {
 
 /// What `a` has and `b` has not, in the order of `a`. O(n log n).
 fn only<'a, T, K: Ord>(a: &'a [T], b: &'a [T], key: impl Fn(&'a T) -> K) -> Vec<&'a T> {
-    let known: std::collections::BTreeSet<K> = b.iter().map(&key).collect();
+    let known: BTreeSet<K> = b.iter().map(&key).collect();
     a.iter().filter(|x| !known.contains(&key(x))).collect()
 }
 

@@ -24,48 +24,26 @@ pub(super) fn reflect(a: &mut Matrix<'_>, first: usize, column: usize) -> C {
     C::new((beta - alpha.re) / beta, -alpha.im / beta)
 }
 
-/// `(I - factor v v^H) c` on rows `first..` and columns `columns` of `c`; `v` is column `column` of
-/// `vs` below row `first`, and one there.
+/// `(I - factor v v^H) c` on rows `first..` and columns `columns` of `c`; `v` gives the vector below row `first`, and is
+/// one there. It may stand in `c`, left of `columns`.
 fn apply_left(
-    vs: &Matrix<'_>,
-    (first, column): (usize, usize),
-    factor: C,
     c: &mut Matrix<'_>,
+    first: usize,
+    factor: C,
     columns: std::ops::Range<usize>,
+    v: impl Fn(&Matrix<'_>, usize) -> C,
 ) {
     for j in columns {
         let mut sum = c.at(first, j);
         for i in first + 1..c.rows {
-            sum = sum + vs.at(i, column).conj() * c.at(i, j);
+            sum = sum + v(c, i).conj() * c.at(i, j);
         }
         let sum = factor * sum;
         let lead = c.at(first, j) - sum;
         c.put(first, j, lead);
         for i in first + 1..c.rows {
-            let value = c.at(i, j) - vs.at(i, column) * sum;
+            let value = c.at(i, j) - v(c, i) * sum;
             c.put(i, j, value);
-        }
-    }
-}
-
-/// The same within one matrix: `v` stands in a column left of `columns`.
-fn apply_left_within(
-    a: &mut Matrix<'_>,
-    (first, column): (usize, usize),
-    factor: C,
-    columns: std::ops::Range<usize>,
-) {
-    for j in columns {
-        let mut sum = a.at(first, j);
-        for i in first + 1..a.rows {
-            sum = sum + a.at(i, column).conj() * a.at(i, j);
-        }
-        let sum = factor * sum;
-        let lead = a.at(first, j) - sum;
-        a.put(first, j, lead);
-        for i in first + 1..a.rows {
-            let value = a.at(i, j) - a.at(i, column) * sum;
-            a.put(i, j, value);
         }
     }
 }
@@ -81,7 +59,8 @@ pub(super) fn qr(a: &mut Matrix<'_>, taus: &mut Matrix<'_>) {
 pub(super) fn qr_step(a: &mut Matrix<'_>, taus: &mut Matrix<'_>, k: usize) {
     let tau = reflect(a, k, k);
     taus.put(k, 0, tau);
-    apply_left_within(a, (k, k), tau.conj(), k + 1..a.columns);
+    let columns = k + 1..a.columns;
+    apply_left(a, k, tau.conj(), columns, |a, i| a.at(i, k));
 }
 
 /// `geqp3`: QR of `a` with its columns permuted so that the diagonal of R does not grow; columns with
@@ -123,7 +102,7 @@ pub(super) fn product_of(vs: &Matrix<'_>, taus: &Matrix<'_>, count: usize, q: &m
     q.set_identity();
     for k in (0..count).rev() {
         let columns = k..q.columns;
-        apply_left(vs, (k, k), taus.at(k, 0), q, columns);
+        apply_left(q, k, taus.at(k, 0), columns, |_, i| vs.at(i, k));
     }
 }
 
@@ -146,14 +125,14 @@ pub(super) fn multiply(
         let factor = if adjoint { tau.conj() } else { tau };
         if left {
             let columns = 0..c.columns;
-            apply_left(vs, (k, k), factor, c, columns);
+            apply_left(c, k, factor, columns, |_, i| vs.at(i, k));
         } else {
             apply_right(vs, (k, k), factor, c);
         }
     }
 }
 
-/// `c (I - factor v v^H)`, `v` as in [`apply_left`].
+/// `c (I - factor v v^H)`; `v` is column `column` of `vs` below row `first`, and one there.
 pub(super) fn apply_right(
     vs: &Matrix<'_>,
     (first, column): (usize, usize),
@@ -192,7 +171,7 @@ pub(super) fn hessenberg(
         }
         apply_right(vector, (k + 1, 0), tau, a);
         let columns = k + 1..a.columns;
-        apply_left_within(a, (k + 1, k), tau.conj(), columns);
+        apply_left(a, k + 1, tau.conj(), columns, |a, i| a.at(i, k));
     }
 }
 

@@ -47,14 +47,6 @@ macro_rules! match_accumulator {
     ($ty:expr, $t:ident => $body:expr) => {{
         use slabplan_ir::ElementType as E;
         match $ty {
-            E::F32 => {
-                type $t = f32;
-                $body
-            }
-            E::F64 => {
-                type $t = f64;
-                $body
-            }
             E::S32 => {
                 type $t = i32;
                 $body
@@ -63,15 +55,10 @@ macro_rules! match_accumulator {
                 type $t = i64;
                 $body
             }
-            E::C64 => {
-                type $t = $crate::exec::kernels::complex::Complex<f32>;
-                $body
-            }
-            E::C128 => {
-                type $t = $crate::exec::kernels::complex::Complex<f64>;
-                $body
-            }
-            other => unreachable!("{other} is no accumulator type"),
+            field => $crate::exec::kernels::field::match_field!(
+                field, $t => $body,
+                _ => unreachable!("{field} is no accumulator type")
+            ),
         }
     }};
 }
