@@ -18,6 +18,8 @@ pub(super) trait Draft {
     fn unit(&self, unit: u32) -> Unit;
     /// What tells a unit from those like it: the lowest id of its buffers.
     fn id(&self, unit: u32) -> u64;
+    /// An offset that a previous plan gave it.
+    fn hint(&self, unit: u32) -> Option<u64>;
     /// The unit of each buffer, and the distance from its offset.
     fn positions(&self) -> Vec<(u32, u64)>;
 }
@@ -59,12 +61,15 @@ impl Draft for Singles<'_> {
             duration: self.parts(unit).map(|part| part.end - part.begin).sum(),
             residue: Residue::multiples_of(it.alignment),
             fixed: it.fixed,
-            hint: it.hint,
         }
     }
 
     fn id(&self, unit: u32) -> u64 {
         self.buffers[unit as usize].id
+    }
+
+    fn hint(&self, unit: u32) -> Option<u64> {
+        self.buffers[unit as usize].hint
     }
 
     fn positions(&self) -> Vec<(u32, u64)> {
@@ -81,6 +86,7 @@ pub(super) struct Groups {
     parts: Vec<Part>,
     /// By unit.
     ids: Vec<u64>,
+    hints: Vec<Option<u64>>,
     /// By buffer.
     position: Vec<(u32, u64)>,
 }
@@ -122,13 +128,14 @@ impl Groups {
             let first_part = draft.parts.len();
             draft.parts.extend(parts);
             draft.ids.push(id);
-            draft.push(first_part, height, groups.placement(group[0].0)?, hint);
+            draft.hints.push(hint);
+            draft.push(first_part, height, groups.placement(group[0].0)?);
         }
         Ok(draft)
     }
 
     /// Adds a unit whose parts are the last ones.
-    fn push(&mut self, first_part: usize, height: u64, placement: Placement, hint: Option<u64>) {
+    fn push(&mut self, first_part: usize, height: u64, placement: Placement) {
         let parts = &self.parts[first_part..];
         self.units.push(Unit {
             first_part: first_part as u32,
@@ -137,7 +144,6 @@ impl Groups {
             duration: parts.iter().map(|part| part.end - part.begin).sum(),
             residue: placement.residue,
             fixed: placement.fixed,
-            hint,
         });
     }
 }
@@ -159,6 +165,10 @@ impl Draft for Groups {
 
     fn id(&self, unit: u32) -> u64 {
         self.ids[unit as usize]
+    }
+
+    fn hint(&self, unit: u32) -> Option<u64> {
+        self.hints[unit as usize]
     }
 
     fn positions(&self) -> Vec<(u32, u64)> {
@@ -220,7 +230,13 @@ fn order(
     let mut order = radix::by_small_key(keyed, sections, |it| it.0, is_stopped)?;
     let key = |unit: u32| {
         let it = draft.unit(unit);
-        (it.height, it.residue, it.fixed, it.hint, draft.id(unit))
+        (
+            it.height,
+            it.residue,
+            it.fixed,
+            draft.hint(unit),
+            draft.id(unit),
+        )
     };
     let compare = |a: &(u32, u32, u32), b: &(u32, u32, u32)| {
         a.1.cmp(&b.1)

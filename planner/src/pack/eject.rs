@@ -338,7 +338,7 @@ impl<'a> Ejection<'a> {
             }
         }
         self.steps += changes.len() as u64 + 1;
-        changes.sort_unstable();
+        changes.sort_unstable_by_key(|it| it.0);
         let residue = self.model.units[unit as usize].residue;
         let (mut best, mut least, mut equals) = (0, i128::MAX, 0);
         // Many fixed units in the way at once are beyond 64 bits.

@@ -57,23 +57,78 @@ pub(super) fn pack(run: &mut Run<'_>, model: &Model, config: &PackConfig, is_exa
         variation: config.variation,
         is_exact,
     };
-    let mut stage = Stage { core, start: None };
-    for &(rounds, nodes) in plan.passes {
+    let fresh = Stage { core, start: None };
+    let mut short = None;
+    for pass in plan.passes {
         if run.tick(0, NAME) == Control::Stop || run.is_over() {
             return;
         }
-        // A pass begins where the one before first lacked nodes.
-        match large.pass(run, stage, &plan, (rounds, nodes)) {
-            Some(short) => stage = short,
-            None => return,
+        let stage = short.take().filter(|_| !pass.is_fresh);
+        short = large.pass(run, stage.unwrap_or_else(|| fresh.clone()), &plan, pass);
+        if short.is_none() {
+            return;
         }
     }
 }
 
+/// How much is done in one go.
+struct Pass {
+    rounds: usize,
+    /// For the core in each round.
+    nodes: u64,
+    /// So many octaves of life weigh as much as one of size, in orders by size; see [`by_size`].
+    life: Option<usize>,
+    /// Whether it begins with the first core, and not where the pass before first lacked nodes.
+    is_fresh: bool,
+}
+
+impl Pass {
+    /// A short one from the first core.
+    const fn fresh(nodes: u64, life: Option<usize>) -> Self {
+        Self {
+            rounds: 8,
+            nodes,
+            life,
+            is_fresh: true,
+        }
+    }
+
+    /// One that goes on with more nodes.
+    const fn more(rounds: usize, nodes: u64) -> Self {
+        Self {
+            rounds,
+            nodes,
+            life: None,
+            is_fresh: false,
+        }
+    }
+}
+
+/// The passes of [`Effort::Fast`].
+const FAST: &[Pass] = &[Pass {
+    rounds: 1,
+    ..Pass::fresh(500, None)
+}];
+
+/// The passes of [`Effort::Default`]: which order leaves the least above the ceiling is a matter of chance, so that where
+/// one fails, others are tried before more nodes.
+const DEFAULT: &[Pass] = &[
+    Pass::fresh(3_000, None),
+    Pass::fresh(3_000, Some(5)),
+    Pass::fresh(3_000, Some(2)),
+    Pass::more(6, 30_000),
+];
+
+/// The passes of [`Effort::Max`].
+const MAX: &[Pass] = &[
+    Pass::fresh(3_000, None),
+    Pass::more(40, 50_000),
+    Pass::more(40, 500_000),
+];
+
 /// How much is done.
 struct Plan {
-    /// Rounds, and nodes for the core in each.
-    passes: &'static [(usize, u64)],
+    passes: &'static [Pass],
     /// What the height may exceed the bound by.
     leeway: u64,
     /// Whether layouts are mended, and in how many gaps units are looked for.
@@ -85,19 +140,19 @@ impl Plan {
     fn of(effort: Effort, bound: u64) -> Self {
         match effort {
             Effort::Fast => Self {
-                passes: &[(1, 500)],
+                passes: FAST,
                 leeway: bound / 128,
                 is_mended: false,
                 ranges: FEW_RANGES,
             },
             Effort::Default => Self {
-                passes: &[(8, 3_000), (6, 30_000)],
+                passes: DEFAULT,
                 leeway: 0,
                 is_mended: true,
                 ranges: MOST_RANGES,
             },
             Effort::Max => Self {
-                passes: &[(8, 3_000), (40, 50_000), (40, 500_000)],
+                passes: MAX,
                 leeway: 0,
                 is_mended: true,
                 ranges: MOST_RANGES,
@@ -107,6 +162,7 @@ impl Plan {
 }
 
 /// Where a round begins: a core, and where its units lie in a packing.
+#[derive(Clone)]
 struct Stage<'a> {
     core: Core<'a>,
     start: Option<Vec<u64>>,
@@ -132,12 +188,12 @@ impl<'a> Large<'a> {
         run: &mut Run<'_>,
         mut stage: Stage<'a>,
         plan: &Plan,
-        (rounds, nodes): (usize, u64),
+        pass: &Pass,
     ) -> Option<Stage<'a>> {
         let model = self.model;
         let mut first_short = None;
-        for _ in 0..rounds {
-            let inner = self.search(run, &stage, nodes);
+        for _ in 0..pass.rounds {
+            let inner = self.search(run, &stage, pass.nodes);
             if self.is_exact {
                 run.bound = run.bound.max(inner.bound);
             }
@@ -150,7 +206,7 @@ impl<'a> Large<'a> {
             let ceiling = (run.bound.max(inner.height) + plan.leeway) / self.step * self.step;
             let bound = run.bound;
             let mut tick = |nodes| run.tick(nodes, NAME);
-            let standing = Standing::new(model, plan.ranges);
+            let standing = Standing::new(model, plan.ranges, pass.life);
             let layout = lay_out(standing, &self.hanging, &inner.offsets, ceiling, &mut tick);
             let mut layout = layout?;
             let is_mended = plan.is_mended
@@ -207,14 +263,16 @@ fn in_order_of_time(
     for &unit in &standing.units {
         is_placed[unit as usize] = true;
     }
-    let units = (0u32..).zip(&model.units);
-    let mut top = 0;
-    for (unit, it) in units.clone() {
+    let (mut top, mut rest) = (0, Vec::new());
+    for (unit, it) in (0u32..).zip(&model.units) {
         if let Some(offset) = it.fixed {
             (offsets[unit as usize], top) = (offset, top.max(offset + it.height));
+        } else if !is_placed[unit as usize] {
+            rest.push(unit);
         }
     }
-    for (unit, it) in units.filter(|it| it.1.fixed.is_none() && !is_placed[it.0 as usize]) {
+    for unit in rest {
+        let it = &model.units[unit as usize];
         offsets[unit as usize] = it.residue.at_least(top);
         top = offsets[unit as usize] + it.height;
     }
@@ -274,7 +332,7 @@ fn lay_out(
     let mut rest: Vec<u32> = (0..model.units.len() as u32)
         .filter(|&unit| !is_placed[unit as usize])
         .collect();
-    by_size(model, &mut rest);
+    by_size(model, standing.life, &mut rest);
     standing.place_all(&rest, tick)?;
     let mut is_raised = vec![true; model.sections as usize];
     let mut rounds = 0..ROUNDS;
@@ -285,7 +343,7 @@ fn lay_out(
         if down.is_empty() || rounds.next().is_none() {
             return standing.finish(hanging, &hung, ceiling, &down, tick);
         }
-        by_size(model, &mut down);
+        by_size(model, standing.life, &mut down);
         standing.place_all(&down, tick)?;
         is_raised.fill(false);
         for part in down.iter().flat_map(|&unit| model.parts(unit)) {
@@ -294,11 +352,13 @@ fn lay_out(
     }
 }
 
-/// Sorts units by size class, the largest first; those of one class stay in order of time, so that memory is walked
-/// through in order, too.
-fn by_size(model: &Model, units: &mut [u32]) {
+/// Sorts units by size class, the largest first, where so many octaves of `life` weigh as much as one of size; those of
+/// one class stay in order of time, so that memory is walked through in order, too.
+fn by_size(model: &Model, life: Option<usize>, units: &mut [u32]) {
     radix::sort_descending(units, |unit| {
-        size_class(model.units[unit as usize].height) as u64
+        let it = &model.units[unit as usize];
+        let lasting = life.map_or(0, |octaves| size_class(it.duration.into()) / octaves);
+        (size_class(it.height) + lasting) as u64
     });
 }
 
@@ -340,11 +400,13 @@ struct Standing<'a> {
     offsets: Vec<u64>,
     height: u64,
     placed: u64,
+    /// See [`Pass`].
+    life: Option<usize>,
 }
 
 impl<'a> Standing<'a> {
     /// Nothing yet; in bytes taken, so many ranges are told apart.
-    fn new(model: &'a Model, ranges: usize) -> Self {
+    fn new(model: &'a Model, ranges: usize, life: Option<usize>) -> Self {
         Self {
             model,
             occupancy: Occupancy::with_ranges(model.sections, ranges),
@@ -352,6 +414,7 @@ impl<'a> Standing<'a> {
             offsets: vec![0; model.units.len()],
             height: 0,
             placed: 0,
+            life,
         }
     }
 

@@ -36,7 +36,6 @@ pub(super) struct Unit {
     /// Offsets that the alignments permit.
     pub(super) residue: Residue,
     pub(super) fixed: Option<u64>,
-    pub(super) hint: Option<u64>,
 }
 
 /// Units to place. Time is cut into *sections*: runs of points such that two buffers are live together exactly when
