@@ -5,6 +5,7 @@ use slabplan_ir::{ArrayShape, ElementType, InstrId, Module, Opcode};
 
 use super::compare::{Direction, clamp, compare, select};
 use super::convert::Convert;
+use super::fused_loop::Arithmetic;
 use super::lanes::{Loop1, Loop2, Loop3, fill};
 use super::mixed::converts_on_the_way;
 use super::precision::ReducePrecision;
@@ -21,8 +22,8 @@ pub(crate) enum Elementwise {
     Copy,
     /// One operand.
     Unary(Loop1),
-    /// Two operands.
-    Binary(Loop2),
+    /// Two operands, and what a fused loop can join it with others as.
+    Binary(Loop2, Option<Arithmetic>),
     /// Three operands.
     Ternary(Loop3),
     /// `convert`.
@@ -63,7 +64,10 @@ impl Elementwise {
             _ if is_narrow(ty) => {
                 plain(p, ElementType::F32)?.and_then(|op| Narrow::new(op, ty, to).map(Self::Narrow))
             }
-            _ => plain(p, ty)?.map(Self::from),
+            _ => plain(p, ty)?.map(|op| match op {
+                Plain::Two(f) if ty == ElementType::F32 => Self::Binary(f, Arithmetic::of(opcode)),
+                op => Self::from(op),
+            }),
         };
         let op = op.ok_or_else(|| p.error(format!("not defined on {ty}")))?;
         p.require(
@@ -81,7 +85,7 @@ impl Elementwise {
     pub(super) fn arity(&self) -> usize {
         match self {
             Self::Copy | Self::Unary(_) | Self::Convert(_) | Self::ReducePrecision(_) => 1,
-            Self::Binary(_) | Self::StochasticConvert(_) => 2,
+            Self::Binary(..) | Self::StochasticConvert(_) => 2,
             Self::Ternary(_) => 3,
             Self::Narrow(narrow) => narrow.op.arity(),
         }
@@ -94,7 +98,7 @@ impl Elementwise {
         match (self, args) {
             (Self::Copy, &[x]) => out.copy_from_slice(x),
             (Self::Unary(f), &[x]) => f(x, out),
-            (Self::Binary(f), &[x, y]) => f(x, y, out),
+            (Self::Binary(f, _), &[x, y]) => f(x, y, out),
             (Self::Ternary(f), &[x, y, z]) => f(x, y, z, out),
             (Self::Convert(c), &[x]) => c.apply(x, out),
             (Self::ReducePrecision(r), &[x]) => r.apply(x, out),
@@ -147,7 +151,7 @@ impl From<Plain> for Elementwise {
     fn from(op: Plain) -> Self {
         match op {
             Plain::One(f) => Self::Unary(f),
-            Plain::Two(f) => Self::Binary(f),
+            Plain::Two(f) => Self::Binary(f, None),
             Plain::Three(f) => Self::Ternary(f),
         }
     }

@@ -114,7 +114,7 @@ impl ScalarProgram {
 
     /// A program that applies one binary operation to elements of `ty`.
     pub(super) fn binary(opcode: Opcode, ty: ElementType, lanes: usize) -> Option<Self> {
-        let op = Elementwise::Binary(super::binary::binary(opcode, ty)?);
+        let op = Elementwise::Binary(super::binary::binary(opcode, ty)?, None);
         let register = |i| Register {
             start: i * width(ty) * lanes,
             width: width(ty),
@@ -149,7 +149,7 @@ impl ScalarProgram {
             .iter()
             .all(|s| s.opcode == Opcode::Copy && s.args[0] == step.result);
         let both = step.args[..] == [x, y] || step.args[..] == [y, x];
-        let binary = matches!(step.op, Elementwise::Binary(_) | Elementwise::Narrow(_));
+        let binary = matches!(step.op, Elementwise::Binary(..) | Elementwise::Narrow(_));
         (copies && both && binary).then_some(step.opcode)
     }
 
@@ -158,7 +158,7 @@ impl ScalarProgram {
         match self.steps[..] {
             [
                 Step {
-                    op: Elementwise::Binary(f),
+                    op: Elementwise::Binary(f, _),
                     ..
                 },
             ] => Some(f),

@@ -5,6 +5,7 @@
 //! (an array of as many elements as the block), each operation goes over its registers, and the
 //! last one writes to memory. A block and its registers stay in the first cache.
 
+mod join;
 mod plan;
 mod run;
 
@@ -12,6 +13,7 @@ use smallvec::SmallVec;
 
 use super::elementwise::Elementwise;
 
+pub(crate) use join::Arithmetic;
 pub(crate) use plan::FusedLoop;
 
 /// The places of elements: of the first one, and how far apart they lie along each dimension of

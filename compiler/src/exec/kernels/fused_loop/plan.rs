@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::super::strided::StridedCopy;
+use super::join::join;
 use super::{LoopSpec, Operand, Read, Step, Write};
 
 /// Bytes that the registers of one task should take at most, and most elements of a block.
@@ -59,6 +60,7 @@ impl FusedLoop {
     /// Prepares a loop for at most `threads` threads.
     pub(crate) fn new(mut spec: LoopSpec, threads: usize) -> Self {
         merge(&mut spec);
+        join(&mut spec);
         let total = spec.dims.iter().product();
         let linear =
             is_linear(&spec.write.access.steps, &spec.dims) && spec.write.access.start == 0;
